@@ -1,0 +1,200 @@
+"""`Activations`: the vectors of one system, a matrix per layer, in memory or on disk.
+
+On disk it is a Zarr group that any Zarr reader understands:
+
+    layers/0, layers/1, …   float32 (n_items, n_units), chunks of whole rows, each with a checksum
+    items                   the item id of every row; rows lie in the order they were computed
+    done                    one flag per chunk of rows, set after the chunk is written in every layer
+
+The group's attributes hold the rest. `Activations` gives the rows in the order of the stimuli.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.errors import InvalidInput, StoreError, UnknownName
+
+if TYPE_CHECKING:
+    import xarray
+
+    from thinkalike.stimuli.table import Stimuli
+
+Layer = int | str
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Activations:
+    """The vectors of one system: `acts[layer]` is (n_items, n_units), rows in the order of `items`.
+
+    Attributes
+    ----------
+    system
+        The name of the model, brain or network.
+    layers
+        Labels, in the order of processing: 0, 1, … for models (0 is the embeddings), any names for arrays.
+    items
+        The id of each row.
+    n_units
+        The width of each layer.
+    stimuli_digest
+        The digest of the stimuli that were shown; None for bare arrays.
+    metadata
+        How the numbers came to be: model, revision, pooling, site, versions.
+    """
+
+    system: str
+    layers: tuple[Layer, ...]
+    items: tuple[str, ...]
+    n_units: tuple[int, ...]
+    stimuli_digest: str | None
+    metadata: Mapping[str, Any]
+    _read: Callable[[int], Array] = field()
+
+    def __getitem__(self, layer: Layer) -> Array:
+        if layer not in self.layers:
+            raise UnknownName.among(f"layer in {self.system}", layer, self.layers)
+        return self._read(self.layers.index(layer))
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __contains__(self, layer: object) -> bool:
+        return layer in self.layers
+
+    def __repr__(self) -> str:
+        widths = "–".join(str(w) for w in sorted({min(self.n_units), max(self.n_units)}))
+        return f"Activations({self.system}: {len(self.layers)} layers × {self.n_items} items × {widths} units)"
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    def check_stimuli(self, stimuli: Stimuli) -> None:
+        """Raise `StoreError` unless these are the answers to `stimuli`, row by row."""
+        if self.stimuli_digest is None:
+            if self.n_items != len(stimuli):
+                raise StoreError(
+                    f"{self.system} has {self.n_items} rows but the stimuli have {len(stimuli)} items: "
+                    "give arrays with one row per item, in the order of the stimuli."
+                )
+        elif self.stimuli_digest != stimuli.digest:
+            raise StoreError(
+                f"{self.system} was shown other stimuli (digest {self.stimuli_digest[:12]}, "
+                f"not {stimuli.digest[:12]}): extract it again on these."
+            )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[Any, Any],
+        *,
+        system: str = "arrays",
+        items: Sequence[str] | None = None,
+        stimuli: Stimuli | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Activations:
+        """Activations from a mapping of layer name to an array or tensor of shape (n_items, n_units).
+
+        Rows are named by `items`, or by the `stimuli` they answer to (in their order), or by position.
+        """
+        if not arrays:
+            raise InvalidInput(f"{system} has no layers: give a mapping such as {{'V1': array, 'IT': array}}.")
+        if items is not None and stimuli is not None:
+            raise InvalidInput("Give `items` or `stimuli`, not both: the stimuli already name their items.")
+        matrices = {_label(name): _matrix(name, array) for name, array in arrays.items()}
+        n_items = len(next(iter(matrices.values())))
+        for name, matrix in matrices.items():
+            if len(matrix) != n_items:
+                raise InvalidInput(
+                    f"Layer {name!r} has {len(matrix)} rows, the others {n_items}: "
+                    "every layer needs one row per item, in the same order."
+                )
+        if stimuli is not None:
+            items = [str(item) for item in stimuli.items.index]
+        names = tuple(str(i) for i in (range(n_items) if items is None else items))
+        if len(names) != n_items:
+            raise InvalidInput(f"{system} has {n_items} rows but {len(names)} items name them.")
+        if len(set(names)) != n_items:
+            raise InvalidInput(f"The items of {system} are not unique: each row needs an id of its own.")
+        for label, matrix in matrices.items():
+            refuse_nonfinite(matrix, layer=label, items=names, system=system)
+        return cls(
+            system=system,
+            layers=tuple(matrices),
+            items=names,
+            n_units=tuple(m.shape[1] for m in matrices.values()),
+            stimuli_digest=None if stimuli is None else stimuli.digest,
+            metadata=dict(metadata or {}),
+            _read=list(matrices.values()).__getitem__,
+        )
+
+    @classmethod
+    def from_xarray(cls, data: xarray.Dataset | xarray.DataArray, **options: Any) -> Activations:
+        """Activations from labelled arrays; see `sources.from_xarray`."""
+        from thinkalike.activations.sources import from_xarray
+
+        return from_xarray(data, **options)
+
+    @classmethod
+    def from_cache(cls, cache: Mapping[str, Any], **options: Any) -> Activations:
+        """Activations from a cache of TransformerLens or nnsight; see `sources.from_cache`."""
+        from thinkalike.activations.sources import from_cache
+
+        return from_cache(cache, **options)
+
+    @classmethod
+    def open(cls, path: str | Path, **options: Any) -> Activations:
+        """Activations from a store of ours, or any Zarr group, `.npz`, `.npy` or folder of them."""
+        from thinkalike.activations.sources import open_path
+
+        return open_path(path, **options)
+
+    def save(self, path: str | Path) -> Path | str:
+        """Write a Zarr group at `path`, which must not exist yet or hold the very same thing."""
+        from thinkalike.activations.writer import save
+
+        return save(self, path)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A Dataset with one variable per layer, the items as coordinate."""
+        from thinkalike.activations.sources import to_xarray
+
+        return to_xarray(self)
+
+
+def refuse_nonfinite(matrix: npt.NDArray[Any], *, layer: Layer, items: Sequence[str], system: str) -> None:
+    """Raise `InvalidInput` that names the layer and the first item with a NaN or an infinity."""
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        raise InvalidInput(
+            f"{system} gives NaN or infinite values in layer {layer!r} for item {items[bad[0]]!r} "
+            f"({len(bad)} of {len(items)} items): use a wider dtype (dtype='float32') or leave these items out."
+        )
+
+
+def _label(name: Any) -> Layer:
+    return int(name) if isinstance(name, (int, np.integer)) else str(name)
+
+
+def _matrix(name: Any, array: Any) -> Array:
+    if hasattr(array, "detach"):  # a torch tensor, wherever it lives
+        array = array.detach().cpu().float().numpy()
+    try:
+        matrix = np.asarray(array, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"Layer {name!r} is not an array of numbers: {error}") from error
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidInput(f"Layer {name!r} has shape {matrix.shape}: expected (n_items, n_units).")
+    return np.ascontiguousarray(matrix)
