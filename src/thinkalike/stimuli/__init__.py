@@ -1,1 +1,5 @@
-"""stimuli"""
+"""What the systems are shown: items, usually words in their sentences, and the features of each."""
+
+from thinkalike.stimuli.table import Stimuli
+
+__all__ = ["Stimuli"]

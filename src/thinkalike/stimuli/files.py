@@ -1,0 +1,199 @@
+"""Tables on disk: CSV, TSV and Parquet, with the kinds of the features inside the file.
+
+A text file that we write starts with one line, `# kinds: {"gender": "nominal", "size": ["small", "large"]}`: what
+`from_table(kinds=...)` takes. Parquet carries the same JSON in its schema metadata. Files without it are read too.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from thinkalike.errors import InvalidInput
+from thinkalike.stimuli.kinds import MISSING_CELLS, Kind
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*_DELIMITERS, ".parquet")
+_KINDS_LINE = "# kinds:"
+_METADATA_KEY = b"thinkalike.kinds"
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A table as it came, before its columns have roles and kinds."""
+
+    frame: pd.DataFrame
+    source: str = ""
+    kinds: dict[str, Kind] | None = None
+    """What the file itself declares; None when it declares nothing."""
+    lines: list[int] | None = field(default=None, repr=False)
+    """The line of the file that each row ends on, for text files."""
+    missing_cells: frozenset[str] = frozenset()
+    """The strings that mean "no value" in a feature column."""
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for error messages."""
+        where = f"line {self.lines[row]}" if self.lines is not None else f"row {row}"
+        return f"{self.source}, {where}" if self.source else where
+
+
+def read_table(path: str | os.PathLike[str]) -> RawTable:
+    """Read a table; the suffix of the file says its format."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}: give the path of a {', '.join(SUFFIXES)} file.")
+    if path.stat().st_size == 0:
+        raise InvalidInput(f"{path}, line 1: the file is empty; a header and at least one row were expected.")
+    table = (
+        _read_parquet(path) if _suffix(path) == ".parquet" else _read_text(path, _DELIMITERS[_suffix(path)])
+    )
+    if table.frame.empty:
+        raise InvalidInput(
+            f"{path}, line {1 + (table.kinds is not None)}: there is a header but no row below it."
+        )
+    return table
+
+
+def write_table(frame: pd.DataFrame, kinds: dict[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Write `frame` and the kinds of its feature columns; readers see the whole file or none."""
+    path = Path(path)
+    write = _write_parquet if _suffix(path) == ".parquet" else _write_text
+    with _replacing(path) as temporary:
+        write(frame, json.dumps(kinds, ensure_ascii=False), temporary, _DELIMITERS.get(_suffix(path), ","))
+    return path
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInput(
+            f"{path} ends in {suffix or 'nothing'!r}: tables are read and written as {', '.join(SUFFIXES)}."
+        )
+    return suffix
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its place when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _read_text(path: Path, delimiter: str) -> RawTable:
+    """Cells stay strings: a word "null" and an id "1.10" must survive."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            kinds = (
+                _declared(first.removeprefix(_KINDS_LINE), f"{path}, line 1") if _is_kinds(first) else None
+            )
+            if kinds is None:
+                file.seek(0)
+            offset = 0 if kinds is None else 1
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            header = next(reader, None)
+            if not header:
+                raise InvalidInput(
+                    f"{path}, line {1 + offset}: there is no header; the names of the columns were expected."
+                )
+            _check_header(header, f"{path}, line {1 + offset}")
+            rows, lines = _rows(reader, len(header), lambda line: f"{path}, line {line + offset}")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8.") from error
+    except csv.Error as error:
+        raise InvalidInput(
+            f"{path}, line {reader.line_num + offset}: not a well-formed table ({error})."
+        ) from error
+    # In a file of our own only an empty cell is a missing value, so that a level named "NA" comes back.
+    missing = MISSING_CELLS if kinds is None else frozenset({""})
+    frame = pd.DataFrame(rows, columns=header, dtype=object)
+    return RawTable(frame, str(path), kinds, [line + offset for line in lines], missing)
+
+
+def _is_kinds(line: str) -> bool:
+    return line.startswith(_KINDS_LINE)
+
+
+def _rows(reader: Any, width: int, place: Callable[[int], str]) -> tuple[list[list[str]], list[int]]:
+    rows, lines = [], []
+    for row in reader:
+        if not row:  # a blank line
+            continue
+        if len(row) != width:
+            raise InvalidInput(
+                f"{place(reader.line_num)}: {len(row)} cells, but the header names {width} columns."
+            )
+        rows.append(row)
+        lines.append(reader.line_num)
+    return rows, lines
+
+
+def _check_header(header: list[str], place: str) -> None:
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise InvalidInput(f"{place}: the column {repeated[0]!r} stands there twice.")
+    if "" in header:
+        raise InvalidInput(f"{place}: column {header.index('') + 1} has no name.")
+
+
+def _declared(text: str, place: str) -> dict[str, Kind]:
+    try:
+        kinds = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"{place}: the declaration of kinds is not JSON ({error.msg}).") from error
+    if not isinstance(kinds, dict) or not all(isinstance(kind, (str, list)) for kind in kinds.values()):
+        raise InvalidInput(
+            f'{place}: kinds are declared as {{"feature": "nominal", "other": ["low", "high"]}}.'
+        )
+    return kinds
+
+
+def _read_parquet(path: Path) -> RawTable:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+    declared = (table.schema.metadata or {}).get(_METADATA_KEY)
+    kinds = None if declared is None else _declared(declared.decode(), f"{path}, schema metadata")
+    return RawTable(table.to_pandas(), str(path), kinds)
+
+
+def _write_text(frame: pd.DataFrame, kinds: str, path: Path, delimiter: str) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(f"{_KINDS_LINE} {kinds}\n")
+        frame.to_csv(file, sep=delimiter, index=False, lineterminator="\n")
+
+
+def _write_parquet(frame: pd.DataFrame, kinds: str, path: Path, _: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    metadata = {**(table.schema.metadata or {}), _METADATA_KEY: kinds.encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)

@@ -1,0 +1,146 @@
+"""What kind of thing a feature is: nominal, ordinal or numeric, told by the dtype of its column.
+
+| kind | dtype | levels |
+|---|---|---|
+| nominal | unordered categorical | strings, sorted, only those that occur |
+| ordinal | ordered categorical | strings, in the declared order, all of them |
+| numeric | float64 | none |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.errors import InvalidInput, UnknownName
+
+KINDS = ("nominal", "ordinal", "numeric")
+
+Kind = str | Sequence[object]
+"""A name from `KINDS`, or the levels of an ordinal feature from lowest to highest."""
+
+MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
+"""Cells of a foreign text file that mean "no value"."""
+
+
+def kind_of(column: pd.Series) -> str:
+    """The kind that the dtype of a feature column says."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "ordinal" if column.dtype.ordered else "nominal"
+    return "numeric"
+
+
+def declaration(column: pd.Series) -> str | list[str]:
+    """The kind of a feature column in a form that `as_feature` takes back: ordinal gives its levels."""
+    kind = kind_of(column)
+    return list(column.cat.categories) if kind == "ordinal" else kind
+
+
+def as_feature(column: pd.Series, kind: Kind | None, place: Callable[[int], str]) -> pd.Series:
+    """The column with the dtype of its kind.
+
+    Parameters
+    ----------
+    column : any values; missing ones are None or NaN.
+    kind : declared kind; None infers it: ordered categories are ordinal, numbers numeric, all else nominal.
+    place : row number → where that row stands, for error messages ("words.csv, line 7").
+    """
+    if kind is None:
+        kind = _inferred_kind(column)
+    if not isinstance(kind, str):
+        return _ordinal(column, [level_name(level) for level in kind], place)
+    if kind == "nominal":
+        return _categorical(column, sorted(set(_names(column).dropna())), ordered=False)
+    if kind == "ordinal":
+        return _ordinal(column, _natural_levels(column), place)
+    if kind == "numeric":
+        return _numeric(column, place)
+    raise UnknownName.among("kind of feature", kind, KINDS)
+
+
+def level_name(value: object) -> str:
+    """The name of a level: `3`, `3.0` and "3" are one level, and so are `True` and "True"."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _inferred_kind(column: pd.Series) -> Kind:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories) if column.dtype.ordered else "nominal"
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return "nominal"
+    values = column.dropna()
+    if len(values) and any(isinstance(value, (bool, np.bool_)) for value in values):
+        return "nominal"
+    return "numeric" if len(values) and all(np.isfinite(_number(value)) for value in values) else "nominal"
+
+
+def _number(value: object) -> float:
+    """The value as a float, exactly as written; NaN when it is no number."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def _names(column: pd.Series) -> pd.Series:
+    """The level names of a column as objects; missing values stay missing."""
+    values = column.astype(object)
+    known = {value: level_name(value) for value in values.dropna().unique()}
+    return values.map(known).astype(object).where(values.notna(), None)
+
+
+def _natural_levels(column: pd.Series) -> list[str]:
+    """The levels of an ordinal feature that was declared without them: only numbers have an order of their own."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        return [level_name(level) for level in column.cat.categories]
+    names = sorted(set(_names(column).dropna()))
+    numbers = [_number(name) for name in names]
+    if not np.isfinite(numbers).all():
+        raise InvalidInput(
+            f"Feature {column.name!r} is declared ordinal but its levels {_listed(names)} have no order of their own: "
+            f"declare the levels from lowest to highest, kinds={{{column.name!r}: [{', '.join(map(repr, names[:3]))}, …]}}."
+        )
+    return [names[i] for i in np.argsort(numbers, kind="stable")]
+
+
+def _ordinal(column: pd.Series, levels: list[str], place: Callable[[int], str]) -> pd.Series:
+    if len(set(levels)) < len(levels):
+        raise InvalidInput(f"The levels declared for feature {column.name!r} repeat: {_listed(levels)}.")
+    names = _names(column)
+    strange = np.flatnonzero(names.notna().to_numpy() & ~names.isin(levels).to_numpy())
+    if strange.size:
+        row = int(strange[0])
+        raise InvalidInput(
+            f"{place(row)}: {names.iloc[row]!r} is no level of the ordinal feature {column.name!r}, "
+            f"whose declared levels are {_listed(levels)}."
+        )
+    return _categorical(column, levels, ordered=True)
+
+
+def _categorical(column: pd.Series, levels: list[str], *, ordered: bool) -> pd.Series:
+    if "" in levels:
+        raise InvalidInput(f"Feature {column.name!r} has an empty level name: use a missing value or a name.")
+    categories = pd.Index(levels, dtype=object)
+    values = pd.Categorical(_names(column), categories=categories, ordered=ordered)
+    return pd.Series(values, index=column.index, name=column.name)
+
+
+def _numeric(column: pd.Series, place: Callable[[int], str]) -> pd.Series:
+    values = pd.Series([_number(value) for value in column.astype(object)], column.index, np.float64)
+    strange = np.flatnonzero(column.notna().to_numpy() & ~np.isfinite(values.to_numpy()))
+    if strange.size:
+        row = int(strange[0])
+        raise InvalidInput(
+            f"{place(row)}: feature {column.name!r} is numeric but the value is {column.iloc[row]!r}: "
+            "give a finite number, leave it empty, or declare the feature nominal."
+        )
+    return values.rename(column.name)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

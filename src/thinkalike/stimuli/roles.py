@@ -1,0 +1,201 @@
+"""Which column of a user's table is what: from a flat table to items, sentences and features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.files import RawTable
+from thinkalike.stimuli.kinds import Kind, as_feature, level_name
+from thinkalike.stimuli.spans import join, locate
+
+WORD_COLUMNS = ("sentence", "word", "start", "end")
+ROLES = ("item", "sentence", "text", "word", "start", "end")
+
+
+def assemble(
+    raw: RawTable,
+    *,
+    features: Sequence[str] | None,
+    kinds: Mapping[str, Kind],
+    columns: Mapping[str, str],
+) -> dict[str, Any]:
+    """The arguments of `Stimuli`, out of a flat table; see `Stimuli.from_table`."""
+    if raw.frame.empty:
+        raise InvalidInput("The table has no rows: one per item was expected.")
+    frame = raw.frame.rename(columns=_renaming(raw, columns))
+    free = [str(name) for name in frame.columns if name not in ROLES]
+    # A file of our own says which of its columns are features.
+    names = (
+        list(features) if features is not None else [n for n in free if raw.kinds is None or n in raw.kinds]
+    )
+    for name in [*names, *kinds]:
+        _require(raw, name, free, "feature")
+    spans, sentences = _spans(raw, frame)
+    ids = _item_ids(raw, frame, spans)
+    declared = {**(raw.kinds or {}), **kinds}
+    table = {name: as_feature(_values(raw, frame[name]), declared.get(name), raw.place) for name in names}
+    others = frame[[name for name in free if name not in names]]
+    return {
+        "features": pd.DataFrame(table, index=frame.index).set_axis(ids, axis=0),
+        "items": pd.concat([spans, others], axis=1).set_axis(ids, axis=0),
+        "sentences": sentences,
+    }
+
+
+def _renaming(raw: RawTable, columns: Mapping[str, str]) -> dict[str, str]:
+    known = [str(name) for name in raw.frame.columns]
+    for role, name in columns.items():
+        if role not in ROLES:
+            raise UnknownName.among("role of a column", role, ROLES)
+        _require(raw, name, known, "column")
+        if role in known and role != name:
+            raise InvalidInput(
+                f"{_header(raw)}: the column {name!r} is to be the {role!r}, but another is already called {role!r}: "
+                "rename or drop one."
+            )
+    return {name: role for role, name in columns.items()}
+
+
+def _require(raw: RawTable, name: str, known: Sequence[str], what: str) -> None:
+    if name not in known:
+        raise UnknownName(f"{_header(raw)}: {UnknownName.among(what, name, known)}")
+
+
+def _header(raw: RawTable) -> str:
+    if not raw.source:
+        return "The table"
+    return raw.source if raw.lines is None else f"{raw.source}, line {1 + (raw.kinds is not None)}"
+
+
+def _values(raw: RawTable, column: pd.Series) -> pd.Series:
+    """The column with missing cells made None; text cells also lose spaces around them."""
+    if raw.lines is None:
+        return column
+    cells = [cell.strip() for cell in column]
+    return pd.Series(
+        [None if c in raw.missing_cells else c for c in cells], column.index, object, column.name
+    )
+
+
+def _spans(raw: RawTable, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
+    """The columns `sentence`, `word`, `start`, `end`, and the texts; both empty when the items are not words."""
+    frame = _completed(raw, frame)
+    if "sentence" not in frame:
+        return pd.DataFrame(index=frame.index), None
+    sentence, word = (_names(raw, frame[role]) for role in ("sentence", "word"))
+    texts = _texts(raw, frame, sentence) if "text" in frame else {}
+    starts = pd.Series(0, index=frame.index)
+    if "start" in frame:
+        starts = _offsets(raw, frame["start"])
+        ends = _offsets(raw, frame["end"])
+        _check_offsets(raw, word, sentence, texts, starts, ends)
+    else:
+        for name, rows in sentence.groupby(sentence, sort=False).indices.items():
+            words = [word.iloc[row] for row in rows]
+            try:
+                if name not in texts:
+                    texts[name], found = join(words)
+                else:
+                    found = locate(words, texts[name])
+            except InvalidInput as error:
+                raise InvalidInput(f"{raw.place(rows[0])}: {error}.") from error
+            starts.iloc[rows] = found
+        ends = starts + word.str.len()
+    spans = pd.DataFrame({"sentence": sentence, "word": word, "start": starts, "end": ends})
+    return spans, pd.Series(texts, name="text", dtype=str)
+
+
+def _completed(raw: RawTable, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `sentence` and `word` filled in where `text` says enough, or an error saying what lacks."""
+    has = {role: role in frame for role in ROLES}
+    if has["start"] != has["end"]:
+        given, lacking = ("start", "end") if has["start"] else ("end", "start")
+        raise InvalidInput(
+            f"{_header(raw)}: there is a column {given!r} but none called {lacking!r}: give both or neither."
+        )
+    if has["start"] and not (has["text"] and has["word"]):
+        lacking = "text" if not has["text"] else "word"
+        raise InvalidInput(
+            f"{_header(raw)}: columns 'start' and 'end' need a column {lacking!r} beside them."
+        )
+    if has["word"] and not (has["sentence"] or has["text"]):
+        raise InvalidInput(
+            f"{_header(raw)}: there is a column 'word' but none called 'sentence' or 'text', so the sentence of each word "
+            "is unknown: add one (a number per word will do if every word stands alone)."
+        )
+    if has["sentence"] and not (has["word"] or has["text"]):
+        raise InvalidInput(
+            f"{_header(raw)}: there is a column 'sentence' but none called 'word' or 'text': add one."
+        )
+    if has["text"] and not has["word"]:  # the items are whole sentences
+        frame = frame.assign(word=frame["text"])
+    if has["text"] and not has["sentence"]:  # equal texts are one sentence
+        codes, _ = pd.factorize(frame["text"])
+        frame = frame.assign(sentence=[f"s{code}" for code in codes])
+    return frame
+
+
+def _names(raw: RawTable, column: pd.Series) -> pd.Series:
+    """A column of ids or words as strings; none may be missing."""
+    empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
+    if empty.any():
+        raise InvalidInput(f"{raw.place(int(empty.argmax()))}: the {column.name!r} is missing.")
+    return column.map(level_name).astype(object)
+
+
+def _texts(raw: RawTable, frame: pd.DataFrame, sentence: pd.Series) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for row, (name, text) in enumerate(zip(sentence, _names(raw, frame["text"]), strict=True)):
+        if texts.setdefault(name, text) != text:
+            raise InvalidInput(
+                f"{raw.place(row)}: sentence {name!r} has another text here, {text!r}, than before."
+            )
+    return texts
+
+
+def _offsets(raw: RawTable, column: pd.Series) -> pd.Series:
+    numbers = as_feature(_values(raw, column), "numeric", raw.place)
+    strange = (numbers.isna() | (numbers % 1 != 0) | (numbers < 0)).to_numpy()
+    if strange.any():
+        row = int(strange.argmax())
+        raise InvalidInput(
+            f"{raw.place(row)}: {column.name!r} is {column.iloc[row]!r}; a whole number from 0 was expected."
+        )
+    return numbers.astype("int64")
+
+
+def _check_offsets(
+    raw: RawTable,
+    word: pd.Series,
+    sentence: pd.Series,
+    texts: dict[str, str],
+    starts: pd.Series,
+    ends: pd.Series,
+) -> None:
+    for row, (w, s, start, end) in enumerate(zip(word, sentence, starts, ends, strict=True)):
+        if texts[s][start:end] != w:
+            raise InvalidInput(
+                f"{raw.place(row)}: the word is {w!r}, but characters {start} to {end} of the sentence {texts[s]!r} "
+                f"are {texts[s][start:end]!r}."
+            )
+
+
+def _item_ids(raw: RawTable, frame: pd.DataFrame, spans: pd.DataFrame) -> pd.Index:
+    if "item" in frame:
+        ids = _names(raw, frame["item"])
+    elif "sentence" in spans and "word" in frame:
+        place = spans.groupby("sentence").cumcount()
+        ids = spans["sentence"] + "." + place.astype(str)
+    else:
+        ids = pd.Series([level_name(label) for label in frame.index], index=frame.index)
+    repeated = ids.duplicated().to_numpy()
+    if repeated.any():
+        row = int(repeated.argmax())
+        raise InvalidInput(
+            f"{raw.place(row)}: the item id {ids.iloc[row]!r} stands there a second time: ids must differ."
+        )
+    return pd.Index(ids, name="item", dtype=str)

@@ -1,0 +1,244 @@
+"""`Stimuli`: what the systems are shown, item by item, and the features of each item."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.errors import InvalidInput
+from thinkalike.stimuli.files import RawTable, read_table, write_table
+from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
+from thinkalike.stimuli.roles import ROLES, WORD_COLUMNS, assemble
+
+if TYPE_CHECKING:
+    from thinkalike.stimuli.diagnostics import FeatureCorrelations
+
+NO_SENTENCES = pd.Series([], index=pd.Index([], name="sentence", dtype=str), name="text", dtype=str)
+
+
+class Stimuli:
+    """Items with their features: words in sentences, whole sentences, or anything that has an id.
+
+    Immutable: the tables that the properties hand out are copies.
+
+    Parameters
+    ----------
+    features : DataFrame (n_items, n_features), index = item ids. The dtype of a column is the kind of the feature:
+        unordered categorical = nominal, ordered categorical = ordinal, float = numeric. Missing values are NaN.
+    items : DataFrame with the same index. For words: columns `sentence`, `word`, `start`, `end`, so that
+        `sentences[sentence][start:end] == word`. Any other columns are kept.
+    sentences : Series, sentence id → text. Only sentences that have an item are kept.
+
+    See Also
+    --------
+    Stimuli.from_grammar, Stimuli.from_table, Stimuli.from_conllu : the usual ways to get stimuli.
+    """
+
+    def __init__(
+        self,
+        features: pd.DataFrame,
+        *,
+        items: pd.DataFrame | None = None,
+        sentences: pd.Series | None = None,
+    ) -> None:
+        index = _checked_index(features.index)
+        _check_feature_names(features.columns)
+        raw = RawTable(features)
+        columns = {str(name): as_feature(features[name], None, raw.place) for name in features.columns}
+        self._features = pd.DataFrame(columns, index=features.index).set_axis(index, axis=0)
+        self._items = pd.DataFrame(index=index) if items is None else _checked_items(items, index)
+        self._sentences = _checked_sentences(self._items, sentences)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: pd.DataFrame | str | os.PathLike[str],
+        *,
+        features: Sequence[str] | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> Stimuli:
+        """Read a table of annotated words, sentences, or items of any other sort; one row per item.
+
+        Parameters
+        ----------
+        table : a DataFrame, or the path of a .csv, .tsv or .parquet file.
+        features : the columns that are features; all that have no other role when None.
+        kinds : feature → "nominal", "ordinal", "numeric", or the levels of an ordinal feature from lowest to highest.
+            What is not declared is taken from the file if we wrote it, and is inferred otherwise: numbers are
+            numeric, ordered categories ordinal, all else nominal.
+        columns : role → name of the column that has it. The roles, each under its own name unless given here:
+            `item` (unique id), `sentence` (id), `word`, `text` (of the whole sentence), `start` and `end` (of the
+            word in the text). With `word`, also `sentence` or `text` is needed; with `text` alone, the items are
+            whole sentences; with neither, the items are not words.
+        """
+        raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
+        return cls(**assemble(raw, features=features, kinds=kinds or {}, columns=columns or {}))
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """One row per item; for words `sentence`, `word`, `start`, `end`."""
+        return self._items.copy()
+
+    @property
+    def sentences(self) -> pd.Series:
+        """Sentence id → text; empty for items that are not words."""
+        return self._sentences.copy()
+
+    @property
+    def features(self) -> pd.DataFrame:
+        """(n_items, n_features), the dtype of a column being the kind of the feature."""
+        return self._features.copy()
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Feature → "nominal", "ordinal" or "numeric"."""
+        return {str(name): kind_of(self._features[name]) for name in self._features}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: equal content, equal digest, in any process."""
+        return _digest(self._items, self._sentences, self._features)
+
+    def subset(self, rows: Any) -> Stimuli:
+        """The items where a boolean mask (n_items,) is true, or at the given positions, in that order."""
+        rows = np.asarray(rows)
+        if rows.dtype == bool and rows.shape != (len(self),):
+            raise InvalidInput(
+                f"The mask has shape {rows.shape}; ({len(self)},) was expected, one value per item."
+            )
+        return Stimuli(self._features.iloc[rows], items=self._items.iloc[rows], sentences=self._sentences)
+
+    def correlations(self, **options: Any) -> FeatureCorrelations:
+        """Pearson correlations among the feature differences over all pairs of items, and variance inflation.
+
+        See `thinkalike.stimuli.diagnostics.feature_correlations` for the options.
+        """
+        from thinkalike.stimuli.diagnostics import feature_correlations
+
+        return feature_correlations(self._features, **options)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Everything in one table: `item`, `sentence`, `text`, `word`, `start`, `end`, then the features."""
+        frame = self._items.copy()
+        if "sentence" in frame:
+            frame.insert(1, "text", frame["sentence"].map(self._sentences))
+        frame.insert(0, "item", frame.index)
+        return pd.concat([frame, self._features], axis=1).reset_index(drop=True)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a .csv, .tsv or .parquet file that `from_table` reads back to the same digest."""
+        kinds = {str(name): declaration(self._features[name]) for name in self._features}
+        return write_table(self.to_frame(), kinds, path)
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Stimuli) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        where = f" in {len(self._sentences)} sentences" if len(self._sentences) else ""
+        names = ", ".join(self._features.columns) or "none"
+        return f"Stimuli({len(self)} items{where}; features: {names}; digest {self.digest[:12]})"
+
+
+def _checked_index(index: pd.Index) -> pd.Index:
+    if len(index) == 0:
+        raise InvalidInput("There are no items: stimuli need at least one.")
+    ids = pd.Index([str(item) for item in index], name="item", dtype=str)
+    if not ids.is_unique:
+        raise InvalidInput(f"The item id {ids[ids.duplicated()][0]!r} stands there twice: ids must differ.")
+    return ids
+
+
+def _check_feature_names(names: pd.Index) -> None:
+    for name in names:
+        if name in ROLES:
+            raise InvalidInput(
+                f"A feature cannot be called {name!r}, which names a column of the items: rename it."
+            )
+    if not names.is_unique:
+        raise InvalidInput(
+            f"The feature {names[names.duplicated()][0]!r} stands there twice: names must differ."
+        )
+
+
+def _checked_items(items: pd.DataFrame, index: pd.Index) -> pd.DataFrame:
+    if [str(item) for item in items.index] != list(index):
+        raise InvalidInput(
+            "The items and the features have different ids: they must have the same, in the same order."
+        )
+    given = [column for column in WORD_COLUMNS if column in items]
+    if given and len(given) < len(WORD_COLUMNS):
+        lacking = [column for column in WORD_COLUMNS if column not in items]
+        raise InvalidInput(
+            f"The items have a column {given[0]!r} but none called {lacking[0]!r}: words need both."
+        )
+    items = items.set_axis(index, axis=0)
+    for column in given:
+        items[column] = items[column].astype(np.int64 if column in ("start", "end") else str)
+    return items[given + [column for column in items if column not in WORD_COLUMNS]]
+
+
+def _checked_sentences(items: pd.DataFrame, sentences: pd.Series | None) -> pd.Series:
+    """The texts of the sentences that have an item; each item must be the span that it says it is."""
+    if "sentence" not in items:
+        return NO_SENTENCES
+    texts = dict(zip(map(str, sentences.index), sentences, strict=True)) if sentences is not None else {}
+    used = list(dict.fromkeys(items["sentence"]))
+    for item, sentence, word, start, end in items[list(WORD_COLUMNS)].itertuples(name=None):
+        if sentence not in texts:
+            raise InvalidInput(
+                f"Item {item!r} is in sentence {sentence!r}, which has no text: give it in `sentences`."
+            )
+        if not word or texts[sentence][start:end] != word:
+            raise InvalidInput(
+                f"Item {item!r} is the word {word!r}, but characters {start} to {end} of its sentence "
+                f"{texts[sentence]!r} are {texts[sentence][start:end]!r}."
+            )
+    return pd.Series(
+        [texts[s] for s in used], index=pd.Index(used, name="sentence", dtype=str), name="text", dtype=str
+    )
+
+
+def _digest(items: pd.DataFrame, sentences: pd.Series, features: pd.DataFrame) -> str:
+    content = hashlib.sha256()
+
+    def add(*parts: object) -> None:
+        content.update(
+            json.dumps(parts, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
+        )
+
+    add("items", list(items.index))
+    for name in items:
+        add(
+            name,
+            [
+                None if missing else value
+                for value, missing in zip(items[name], items[name].isna(), strict=True)
+            ],
+        )
+    add("sentences", list(sentences.index), list(sentences))
+    for name in features:
+        column = features[name]
+        add("feature", name, kind_of(column), declaration(column))
+        if kind_of(column) == "numeric":
+            values = column.to_numpy(np.float64)
+            # One bit pattern for every NaN, and one for zero.
+            content.update(np.where(np.isnan(values), np.nan, values + 0.0).astype("<f8").tobytes())
+        else:
+            add(list(column.cat.categories))
+            content.update(column.cat.codes.to_numpy("<i4").tobytes())
+    return content.hexdigest()
