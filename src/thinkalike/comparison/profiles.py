@@ -1,0 +1,184 @@
+"""`Profile`: what each layer of one system is organised by, with everything that qualifies it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.comparison.rows import Floats, Layer, Row, find_layer
+from thinkalike.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Profiles of one system over resamples of its sentences.
+
+    Resample b drew the same sentences for every system of a run, so pairs of systems can be read together.
+    """
+
+    scores: Floats
+    """(n_resamples, n_layers)"""
+    importance: Floats
+    """(n_resamples, n_layers, n_features)"""
+    level: float = 0.95
+
+    def score_interval(self) -> Floats:
+        """The percentile interval of ρ, (2, n_layers)."""
+        return self._interval(self.scores)
+
+    def importance_interval(self) -> Floats:
+        """The percentile interval of each importance, (2, n_layers, n_features)."""
+        return self._interval(self.importance)
+
+    def _interval(self, draws: Floats) -> Floats:
+        tail = (1 - self.level) / 2
+        return np.nanquantile(draws, [tail, 1 - tail], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Collinearity:
+    """How far the differences of the features can be told apart over pairs of items."""
+
+    correlations: Floats
+    """(n_features, n_features) Pearson correlations of the feature differences over all pairs"""
+    inflation: Floats
+    """(n_features,) variance inflation: 1 is free of the others, above 5 is hard to tell apart"""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerDiagnostics:
+    """What could make the numbers of a layer mean less than they seem to."""
+
+    ceiling: Floats
+    """(n_layers,) the ρ a perfect model of the distances could reach, from halves of the units"""
+    duplicated: Floats
+    """(n_layers,) share of items whose vector is also another item's"""
+    top_share: Floats
+    """(n_layers,) share of the variance that the 1 % of items farthest from the mean carry"""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Profile:
+    """Layers × features importance of one system (Salle et al. 2024), by fold.
+
+    Importance is the drop in held-out Spearman ρ when a feature is permuted; NaN in a fold where the feature
+    has one level.
+    """
+
+    system: str
+    layers: tuple[Layer, ...]
+    features: tuple[str, ...]
+    importance: Floats = field()
+    """(n_layers, n_folds, n_features)"""
+    scores: Floats = field()
+    """(n_layers, n_folds) held-out ρ between predicted and neural distances"""
+    settings: Mapping[str, Any]
+    """Preset, distance, folds, α and whatever else changes the numbers"""
+    stimuli_digest: str | None
+    collinearity: Collinearity | None = None
+    diagnostics: LayerDiagnostics | None = None
+    bootstrap: Bootstrap | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Of the activations: model, revision, pooling, versions"""
+
+    def __post_init__(self) -> None:
+        expected = (len(self.layers), self.scores.shape[-1], len(self.features))
+        if self.importance.shape != expected or self.scores.shape != expected[:2]:
+            raise InvalidInput(
+                f"{self.system}: importance {self.importance.shape} and scores {self.scores.shape} do not "
+                f"fit {len(self.layers)} layers and {len(self.features)} features."
+            )
+
+    def __repr__(self) -> str:
+        n_layers, n_folds, n_features = self.importance.shape
+        return f"Profile({self.system}: {n_layers} layers × {n_features} features, {n_folds} folds)"
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html(float_format=lambda v: f"{v:.3f}", border=0)
+
+    @property
+    def mean_importance(self) -> Floats:
+        """(n_layers, n_features): the mean over the folds that have the feature; NaN when none has."""
+        return _mean_over_folds(self.importance)
+
+    @property
+    def spread(self) -> Floats:
+        """(n_layers, n_features): the standard deviation over folds."""
+        present = np.isfinite(self.importance)
+        count = present.sum(axis=1)
+        centred = np.where(present, self.importance - self.mean_importance[:, None, :], 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(count > 1, np.sqrt((centred**2).sum(axis=1) / (count - 1)), np.nan)
+
+    @property
+    def mean_scores(self) -> Floats:
+        """(n_layers,): ρ averaged over folds."""
+        return _mean_over_folds(self.scores[:, :, None])[:, 0]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple((self.system, layer) for layer in self.layers)
+
+    def layer_index(self, layer: Layer | str) -> int:
+        return find_layer(self.system, self.layers, layer)
+
+    def table(self) -> pd.DataFrame:
+        """Layers × features mean importance, ρ in the first column."""
+        frame = pd.DataFrame(self.mean_importance, index=list(self.layers), columns=list(self.features))
+        frame.insert(0, "ρ", self.mean_scores)
+        return frame.rename_axis("layer")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per layer and feature: importance, its spread over folds, and its interval if any."""
+        n_layers, n_features = len(self.layers), len(self.features)
+        columns: dict[str, Any] = {
+            "system": self.system,
+            "layer": np.repeat(np.array(self.layers, dtype=object), n_features),
+            "relative_depth": np.repeat(relative_depth(n_layers), n_features),
+            "feature": np.tile(np.array(self.features, dtype=object), n_layers),
+            "importance": self.mean_importance.ravel(),
+            "spread": self.spread.ravel(),
+            "score": np.repeat(self.mean_scores, n_features),
+        }
+        if self.bootstrap is not None:
+            low, high = self.bootstrap.importance_interval()
+            columns |= {"importance_low": low.ravel(), "importance_high": high.ravel()}
+        return pd.DataFrame(columns)
+
+    def layer_frame(self) -> pd.DataFrame:
+        """One row per layer: ρ, its spread, interval and ceiling, and the diagnostics."""
+        n_layers = len(self.layers)
+        columns: dict[str, Any] = {
+            "system": self.system,
+            "layer": np.array(self.layers, dtype=object),
+            "relative_depth": relative_depth(n_layers),
+            "score": self.mean_scores,
+            "score_spread": self.scores.std(axis=1, ddof=1)
+            if self.scores.shape[1] > 1
+            else np.full(n_layers, np.nan),
+        }
+        if self.bootstrap is not None:
+            columns["score_low"], columns["score_high"] = self.bootstrap.score_interval()
+        if self.diagnostics is not None:
+            columns |= {
+                "ceiling": self.diagnostics.ceiling,
+                "duplicated": self.diagnostics.duplicated,
+                "top_share": self.diagnostics.top_share,
+            }
+        return pd.DataFrame(columns)
+
+
+def relative_depth(n_layers: int) -> Floats:
+    """0 for the first layer, 1 for the last."""
+    return np.linspace(0.0, 1.0, n_layers) if n_layers > 1 else np.zeros(1)
+
+
+def _mean_over_folds(values: Floats) -> Floats:
+    """(n_layers, n_folds, k) → (n_layers, k), over the folds with a value."""
+    present = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1)
