@@ -42,4 +42,93 @@ class WordMaps:
     coordinates: Floats = field()
     """(n_rows, n_items, 2)"""
     explained: Floats = field()
-    """(n_rows, 2) share of the layer's variance along each axis"""
+    """(n_rows, 2) share of the variance of these items along each axis"""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per layer and item."""
+        n_rows, n_items, _ = self.coordinates.shape
+        return pd.DataFrame(
+            {
+                "system": np.repeat([row[0] for row in self.rows], n_items),
+                "layer": np.repeat(np.array([row[1] for row in self.rows], dtype=object), n_items),
+                "item": np.tile(np.array(self.items, dtype=object), n_rows),
+                "x": self.coordinates[:, :, 0].ravel(),
+                "y": self.coordinates[:, :, 1].ravel(),
+            }
+        )
+
+
+def classical_mds(X: Floats, *, n_axes: int = 2) -> tuple[Floats, Floats]:
+    """Classical MDS of the Euclidean distances between the rows of X: the leading principal components.
+
+    Returns
+    -------
+    coordinates : (n, n_axes), each axis with its largest-magnitude entry positive
+    explained : (n_axes,) share of the variance along each axis
+    """
+    centred = np.asarray(X, dtype=np.float64) - np.mean(X, axis=0, dtype=np.float64)
+    values, vectors = np.linalg.eigh(centred @ centred.T if len(X) <= X.shape[1] else centred.T @ centred)
+    values, vectors = np.maximum(values[::-1][:n_axes], 0.0), vectors[:, ::-1][:, :n_axes]
+    scores = vectors * np.sqrt(values) if len(X) <= X.shape[1] else centred @ vectors
+    coordinates = np.zeros((len(X), n_axes))
+    coordinates[:, : scores.shape[1]] = scores * _fixed_signs(scores)
+    total = (centred**2).sum()
+    explained = np.zeros(n_axes)
+    explained[: len(values)] = values / total if total > 0 else 0.0
+    return coordinates, explained
+
+
+def smacof(dissimilarities: Floats, *, n_axes: int = 2, max_steps: int = 1_000) -> tuple[Floats, float]:
+    """Metric MDS of a matrix (n, n) by majorisation (de Leeuw 1977), started at classical MDS: no seed.
+
+    Returns the coordinates (n, n_axes) and Kruskal's stress-1, √(Σ(d − δ)² / Σ d²). NaN counts as the mean.
+    """
+    target = np.where(np.isfinite(dissimilarities), dissimilarities, np.nan)
+    target = np.maximum(np.where(np.isnan(target), np.nanmean(target), target), 0.0)
+    target = (target + target.T) / 2
+    np.fill_diagonal(target, 0.0)
+    n = len(target)
+    centring = np.eye(n) - 1.0 / n
+    values, vectors = np.linalg.eigh(-0.5 * centring @ target**2 @ centring)
+    start = vectors[:, ::-1][:, :n_axes] * np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
+    points = np.zeros((n, n_axes))
+    points[:, : start.shape[1]] = start
+    stress = _stress(points, target)
+    for _ in range(max_steps):
+        points = _guttman(points, target)
+        before, stress = stress, _stress(points, target)
+        if before - stress < 1e-7:
+            break
+    return points * _fixed_signs(points), stress
+
+
+def align(points: Floats, reference: Floats) -> Floats:
+    """`points` (n, 2) turned, mirrored and moved to lie as close as can be to `reference`; distances stay."""
+    centre = reference.mean(axis=0)
+    moved = points - points.mean(axis=0)
+    left, _, right = np.linalg.svd(moved.T @ (reference - centre))
+    return moved @ (left @ right) + centre
+
+
+def _guttman(points: Floats, target: Floats) -> Floats:
+    """One majorisation step."""
+    distances = _distances(points)
+    ratio = np.divide(target, distances, out=np.zeros_like(target), where=distances > 1e-12)
+    np.fill_diagonal(ratio, 0.0)
+    return (ratio.sum(axis=1)[:, None] * points - ratio @ points) / len(points)
+
+
+def _distances(points: Floats) -> Floats:
+    return np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
+
+
+def _stress(points: Floats, target: Floats) -> float:
+    distances = _distances(points)
+    scale = (distances**2).sum()
+    return float(np.sqrt(((distances - target) ** 2).sum() / scale)) if scale > 0 else 0.0
+
+
+def _fixed_signs(columns: Floats) -> Floats:
+    """±1 per column so that its entry of largest magnitude is positive: the same map on every machine."""
+    largest = np.abs(columns).argmax(axis=0)
+    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
