@@ -1,0 +1,64 @@
+"""Shape distances: Procrustes, and the family of Williams et al. between CCA and Procrustes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from thinkalike.errors import InvalidInput
+from thinkalike.measures.cca import Basis, prepare_basis, room_for_both
+from thinkalike.measures.inputs import Array, Layer, unit_norm
+
+
+def prepare_shape(X: Layer, name: str = "X") -> Array:
+    """Centred, unit norm, and turned so that it needs no more columns than items."""
+    C = unit_norm(X, name)
+    n_items, n_units = C.shape
+    if n_units > n_items:
+        C = linalg.qr(C.T, mode="r", check_finite=False)[0][:n_items].T
+    return np.ascontiguousarray(C)
+
+
+def nuclear_cosine(X: Array, Y: Array) -> float:
+    """The largest inner product of X and YQ over orthogonal Q: the sum of singular values of XᵀY, in [0, 1]."""
+    return min(float(linalg.svdvals(X.T @ Y, overwrite_a=True, check_finite=False).sum()), 1.0)
+
+
+def procrustes(X: Array, Y: Array) -> float:
+    """min_Q ‖X − YQ‖_F over orthogonal Q for centred layers of unit norm, √(2 − 2‖XᵀY‖_*), in [0, √2]. A metric.
+
+    scipy's disparity is 1 − ‖XᵀY‖_*², which is not one. Ding et al. 2021; Williams et al. 2021.
+    """
+    return float(np.sqrt(2 - 2 * nuclear_cosine(X, Y)))
+
+
+def procrustes_angular(X: Array, Y: Array) -> float:
+    """arccos ‖XᵀY‖_* for centred layers of unit norm, in [0, π/2]: the angle left after turning. A metric.
+
+    Williams et al. 2021.
+    """
+    return float(np.arccos(nuclear_cosine(X, Y)))
+
+
+def partly_whitened(X: Basis, alpha: float) -> Array:
+    """Singular values drawn towards 1: α s + (1 − α), with s of mean square 1; unit norm, (n_items, rank)."""
+    sizes = X.sizes * np.sqrt(X.rank / np.sum(X.sizes**2))
+    partly = alpha * sizes + (1 - alpha)
+    return X.directions * (partly / np.linalg.norm(partly))
+
+
+def shape_distance(X: Basis, Y: Basis, *, alpha: float) -> float:
+    """Angle between two layers that are whitened by the share 1 − α and optimally turned, in [0, π/2]. A metric.
+
+    α = 1 is the angular Procrustes distance, α = 0 the angle by canonical correlations,
+    arccos(Σρ / √(rank_X rank_Y)). A layer's variances are scaled to mean 1 before they are drawn towards 1,
+    so that the scale of X does not matter at any α. Williams et al. 2021.
+    """
+    if not 0 <= alpha <= 1:
+        raise InvalidInput(f"alpha is {alpha}: expected 0 (CCA) to 1 (Procrustes).")
+    if alpha < 1:
+        room_for_both(X, Y, f"shape-{alpha:g}")
+    return float(np.arccos(nuclear_cosine(partly_whitened(X, alpha), partly_whitened(Y, alpha))))
+
+
+__all__ = ["prepare_basis", "prepare_shape", "procrustes", "procrustes_angular", "shape_distance"]
