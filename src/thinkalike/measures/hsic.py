@@ -1,12 +1,12 @@
 r"""Unbiased HSIC between all pairs of many layers at once.
 
-For centred X with a_i = ‖x_i‖², the Gram matrix K = XXᵀ has row sums 0, so its U-centred form (Székely & Rizzo
-2014) is known entry by entry:
+For centred X with a_i = ‖x_i‖², the Gram matrix K = XXᵀ has row sums 0, so its U-centred form (Székely and
+Rizzo 2014) is known entry by entry:
 
     Ã_ij = K_ij + (a_i + a_j)/(n−2) − Σa/((n−1)(n−2))  for i ≠ j,   Ã_ii = 0
 
-and HSIC₁(K, L) = Σ_ij Ã_ij B̃_ij / (n(n−3)) (Song et al. 2012; Nguyen et al. 2021), an inner product of U-centred
-Grams. Two ways lead there, the same in exact arithmetic and chosen by their cost:
+and HSIC₁(K, L) = Σ_ij Ã_ij B̃_ij / (n(n−3)) (Song et al. 2012; Nguyen et al. 2021), an inner product of
+U-centred Grams. Two ways lead there, the same in exact arithmetic and chosen by their cost:
 
 - Grams: row blocks of all layers' Ã are the rows of one matrix; its product with itself gives every pair.
 - Feature space: ‖XᵀY‖²_F and sums of a and b, without any n × n matrix.
@@ -56,7 +56,7 @@ def u_centring_terms(squared_norms: Any) -> Any:
 
 
 def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Array:
-    """Σ_ij Ã_ij B̃_ij from row blocks of the U-centred Grams (or of K and L), each pair of items visited once."""
+    """Σ_ij Ã_ij B̃_ij from row blocks of the U-centred Grams (or of K and L), each pair of items once."""
     n = len(layers[0])
     left = right = tuple(layers)
     if not biased:

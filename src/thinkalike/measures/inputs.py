@@ -37,7 +37,7 @@ def as_layer(values: Any, name: str = "X", *, minimum: int = 2) -> Layer:
     if not np.isfinite(layer).all():
         rows = np.flatnonzero(~np.isfinite(layer).all(axis=1))
         raise InvalidInput(
-            f"{name} has NaN or infinite values in {len(rows)} of {n_items} items, the first at row {rows[0]}: "
+            f"{name} has NaN or infinite values in {len(rows)} of {n_items} items, first in row {rows[0]}: "
             "leave those items out, or look for an overflow in half precision."
         )
     return layer

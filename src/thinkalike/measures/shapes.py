@@ -15,19 +15,19 @@ def prepare_shape(X: Layer, name: str = "X") -> Array:
     C = unit_norm(X, name)
     n_items, n_units = C.shape
     if n_units > n_items:
-        C = linalg.qr(C.T, mode="r", check_finite=False)[0][:n_items].T
+        C = np.linalg.qr(C.T, mode="r").T
     return np.ascontiguousarray(C)
 
 
 def nuclear_cosine(X: Array, Y: Array) -> float:
-    """The largest inner product of X and YQ over orthogonal Q: the sum of singular values of XᵀY, in [0, 1]."""
+    """The largest inner product of X and YQ over orthogonal Q, in [0, 1]: the sum of singular values of XᵀY."""
     return min(float(linalg.svdvals(X.T @ Y, overwrite_a=True, check_finite=False).sum()), 1.0)
 
 
 def procrustes(X: Array, Y: Array) -> float:
-    """min_Q ‖X − YQ‖_F over orthogonal Q for centred layers of unit norm, √(2 − 2‖XᵀY‖_*), in [0, √2]. A metric.
+    """min_Q ‖X − YQ‖_F over orthogonal Q for centred layers of unit norm: √(2 − 2‖XᵀY‖_*), in [0, √2].
 
-    scipy's disparity is 1 − ‖XᵀY‖_*², which is not one. Ding et al. 2021; Williams et al. 2021.
+    A metric; scipy's disparity is 1 − ‖XᵀY‖_*², which is none. Ding et al. 2021; Williams et al. 2021.
     """
     return float(np.sqrt(2 - 2 * nuclear_cosine(X, Y)))
 
@@ -48,7 +48,7 @@ def partly_whitened(X: Basis, alpha: float) -> Array:
 
 
 def shape_distance(X: Basis, Y: Basis, *, alpha: float) -> float:
-    """Angle between two layers that are whitened by the share 1 − α and optimally turned, in [0, π/2]. A metric.
+    """Angle between two layers, whitened by the share 1 − α and then best turned, in [0, π/2]. A metric.
 
     α = 1 is the angular Procrustes distance, α = 0 the angle by canonical correlations,
     arccos(Σρ / √(rank_X rank_Y)). A layer's variances are scaled to mean 1 before they are drawn towards 1,

@@ -19,7 +19,7 @@ _CKA = [
         invariances=SHAPE,
         cost="min(n²d, nd²)",
         reference="Kornblith et al. 2019; Nguyen et al. 2021",
-        question="Do the large directions of both layers order the items alike? Unbiased: 0 for unrelated layers.",
+        question="Do the large directions of both layers order the items alike? 0 for unrelated ones.",
         all_pairs=cka.cka_all_pairs,
     ),
     Measure(
