@@ -74,7 +74,9 @@ class Activations:
 
     def __repr__(self) -> str:
         widths = "–".join(str(w) for w in sorted({min(self.n_units), max(self.n_units)}))
-        return f"Activations({self.system}: {len(self.layers)} layers × {self.n_items} items × {widths} units)"
+        return (
+            f"Activations({self.system}: {len(self.layers)} layers × {self.n_items} items × {widths} units)"
+        )
 
     @property
     def n_items(self) -> int:
@@ -109,7 +111,9 @@ class Activations:
         Rows are named by `items`, or by the `stimuli` they answer to (in their order), or by position.
         """
         if not arrays:
-            raise InvalidInput(f"{system} has no layers: give a mapping such as {{'V1': array, 'IT': array}}.")
+            raise InvalidInput(
+                f"{system} has no layers: give a mapping such as {{'V1': array, 'IT': array}}."
+            )
         if items is not None and stimuli is not None:
             raise InvalidInput("Give `items` or `stimuli`, not both: the stimuli already name their items.")
         matrices = {_label(name): _matrix(name, array) for name, array in arrays.items()}
