@@ -1,7 +1,7 @@
 """Where the blocks of a model are: one table of architectures, checked against the model itself.
 
-`layers_of(model)` gives a `Stack`: the blocks in the order in which they run. Layer 0 is what enters the first
-block; layer k is the residual stream after block k, before any final norm.
+`layers_of(model)` gives a `Stack`: the blocks in the order in which they run. Layer 0 is what enters the
+first block; layer k is the residual stream after block k, before any final norm.
 """
 
 from __future__ import annotations
@@ -66,14 +66,13 @@ class Architecture:
 
     def site_paths(self, site: str, config: Any) -> tuple[str, ...]:
         """From a block to the modules whose summed outputs are the `site`; empty if it has no such site."""
-        if site == "block":
-            if self.parallel and getattr(config, self.parallel, False):
-                wanted = (self.attention, self.mlp)
-            else:
-                wanted = (self.mixer or self.mlp,)
-        else:
-            wanted = (self.attention if site == "attention" else self.mlp,)
-        return tuple(path for path in wanted if path is not None)
+        together = self.parallel is not None and getattr(config, self.parallel, False)
+        paths = {
+            "attention": [self.attention],
+            "mlp": [self.mlp],
+            "block": [self.attention, self.mlp] if together else [self.mixer or self.mlp],
+        }
+        return tuple(path for path in paths[site] if path is not None)
 
 
 _BERT = Architecture("encoder", "encoder.layer", attention="attention.output.dense", mlp="output.dense")
@@ -307,12 +306,13 @@ def _discover(root: nn.Module, model_type: str) -> str:
     ]
     if not candidates:
         raise ModelError(
-            f"No list of equal blocks found in this {model_type} model: name it with blocks='path.to.the.list'."
+            f"No list of equal blocks found in this {model_type} model: "
+            "name it with blocks='path.to.the.list', or hand over arrays with Activations.from_arrays."
         )
     length, _, path = max(candidates)
     warnings.warn(
-        f"The architecture {model_type!r} is not in the table: taking the {length} equal blocks at {path!r} as its "
-        "layers. Name the right list with blocks=… if that is wrong.",
+        f"The architecture {model_type!r} is not in the table: taking the {length} equal blocks at {path!r} "
+        "as its layers. If that is wrong, name the right list with blocks='path.to.the.list'.",
         UserWarning,
         stacklevel=3,
     )

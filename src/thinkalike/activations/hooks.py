@@ -1,7 +1,7 @@
 """Reading the layers of a model while it runs.
 
-Layer k < L is read where it enters block k + 1, layer L where it leaves the last block: so a layer is exactly what
-`start_from` puts back, also where a model does something between its blocks (DeBERTa's convolution).
+Layer k < L is read where it enters block k + 1, layer L where it leaves the last block: so a layer is
+exactly what `start_from` puts back, also where a model does something between its blocks (DeBERTa's convolution).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Recording:
         run = self.n_runs
         if run >= self.stack.n_blocks or self.stack.blocks[run] is not block:
             raise ModelError(
-                f"The blocks of this {self.stack.model_type} model do not run one after the other, as layers do: "
-                "name the right list with blocks=…"
+                f"The blocks of this {self.stack.model_type} model do not run one after the other, "
+                "as layers do: name the right list with blocks='path.to.the.list'."
             )
         self.n_runs += 1
         return run
@@ -76,7 +76,8 @@ class Recording:
         """Raise unless the pass went through every block."""
         if self.n_runs != self.stack.n_blocks:
             raise ModelError(
-                f"Only {self.n_runs} of the {self.stack.n_blocks} blocks of this {self.stack.model_type} model ran."
+                f"Only {self.n_runs} of the {self.stack.n_blocks} blocks of this {self.stack.model_type} "
+                "model ran: name the right list with blocks='path.to.the.list'."
             )
 
 
@@ -90,7 +91,7 @@ def recording(
 ) -> Iterator[Recording]:
     """While the block runs, each call of the model fills `.states`: layer → `keep(hidden states)`.
 
-    At the site "residual" there are layers 0 … L, at the others 1 … L. `final_norm` adds the layer "final_norm".
+    At the site "residual" there are layers 0 … L, at the others 1 … L; `final_norm` adds a layer of that name.
     """
     record = Recording(stack, keep)
     last = stack.n_blocks

@@ -184,7 +184,7 @@ def refuse_nonfinite(matrix: npt.NDArray[Any], *, layer: Layer, items: Sequence[
         bad = np.flatnonzero(~finite)
         raise InvalidInput(
             f"{system} gives NaN or infinite values in layer {layer!r} for item {items[bad[0]]!r} "
-            f"({len(bad)} of {len(items)} items): use a wider dtype (dtype='float32') or leave these items out."
+            f"({len(bad)} of {len(items)} items): use dtype='float32', or leave these items out."
         )
 
 
