@@ -1,0 +1,186 @@
+"""The training loop: seeded, resumable, and over when the learning rate has gone to zero."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thinkalike.errors import StoreError
+from thinkalike.progress import progress
+from thinkalike.training.batches import IGNORED, Tokens, causal_batch, masked_batch, rows
+from thinkalike.training.loss import linear_cross_entropy
+from thinkalike.training.muon import Muon
+from thinkalike.training.plans import Plan
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+CHECKPOINT = "checkpoint.pt"
+CLIP = 1.0
+
+
+@dataclass
+class Run:
+    """The state of a training: all of it is in the checkpoint."""
+
+    model: PreTrainedModel
+    optimizers: list[torch.optim.Optimizer]
+    step: int
+    losses: list[float]
+    seconds: float
+
+
+def rate_factor(step: int, *, steps: int, warm_up: int, decay: float) -> float:
+    """The learning rate's factor: up in a line, level, then down in a line to zero (warm-up, stable, decay).
+
+    While it is level the run has no end in mind: `steps` may still be changed on resuming.
+    """
+    left = (steps - step) / max(1.0, decay * steps)
+    return min(1.0, (step + 1) / warm_up, max(0.0, left))
+
+
+def new_run(plan: Plan) -> Run:
+    """A model with fresh weights and the optimizers of the plan."""
+    torch.manual_seed(plan.seed)
+    model = plan.build(**plan.shape)
+    model.train()
+    matrices, others = _split_parameters(model) if plan.matrix_rate else ([], list(model.parameters()))
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(others, lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+    ]
+    if matrices:
+        optimizers.append(Muon(matrices, lr=plan.matrix_rate))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["peak"] = group["lr"]
+    return Run(model, optimizers, 0, [], 0.0)
+
+
+def _split_parameters(model: PreTrainedModel) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
+    """Weight matrices of the blocks' linear maps, for Muon, and the rest, for AdamW."""
+    embeddings = {id(module.weight) for module in (model.get_input_embeddings(), model.get_output_embeddings())}
+    inside = [
+        (name, parameter)
+        for name, parameter in model.named_parameters()
+        if parameter.ndim == 2 and id(parameter) not in embeddings and ("layer" in name or ".h." in name)
+        and not name.endswith("A_log")
+    ]
+    chosen = {id(parameter) for _, parameter in inside}
+    return [p for _, p in inside], [p for p in model.parameters() if id(p) not in chosen]
+
+
+def train(
+    plan: Plan, tokens: Tokens, special: dict[str, int], folder: Path, *, description: str, save_every: float = 120.0
+) -> Run:
+    """Train to the plan's last step, going on from the checkpoint in `folder` if there is one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = new_run(plan)
+    if (folder / CHECKPOINT).exists():
+        load_checkpoint(run, folder)
+    saved = time.monotonic()
+    with progress(description, total=plan.steps) as bar, fast_scan(run.model):
+        bar.advance(run.step)
+        while run.step < plan.steps:
+            began = time.monotonic()
+            run.losses.append(_step(run, plan, tokens, special))
+            run.step += 1
+            run.seconds += time.monotonic() - began
+            bar.advance()
+            if run.step in plan.revisions:
+                save_weights(run.model, folder / f"step{run.step}")
+            if time.monotonic() - saved > save_every or run.step == plan.steps:
+                save_checkpoint(run, folder)
+                saved = time.monotonic()
+    return run
+
+
+def _step(run: Run, plan: Plan, tokens: Tokens, special: dict[str, int]) -> float:
+    ids = rows(tokens, seed=plan.seed, step=run.step)
+    if plan.task == "masked":
+        vocabulary = run.model.config.vocab_size
+        inputs, labels = masked_batch(ids, seed=plan.seed, step=run.step, special=special, n_tokens=vocabulary)
+    else:
+        inputs, labels = causal_batch(ids)
+    loss = language_model_loss(run.model, torch.from_numpy(inputs), torch.from_numpy(labels))
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(run.model.parameters(), CLIP)
+    factor = rate_factor(run.step, steps=plan.steps, warm_up=plan.warm_up, decay=plan.decay)
+    for optimizer in run.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = factor * group["peak"]
+        optimizer.step()
+        optimizer.zero_grad()
+    return float(loss.detach())
+
+
+def language_model_loss(model: PreTrainedModel, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy over the labelled positions; logits are made for those alone."""
+    hidden = model.base_model(inputs).last_hidden_state
+    wanted = labels != IGNORED
+    hidden, head = hidden[wanted], model.get_output_embeddings()
+    if hasattr(model, "cls"):
+        hidden = model.cls.predictions.transform(hidden)
+    return linear_cross_entropy(hidden, head.weight, labels[wanted], head.bias)
+
+
+@contextmanager
+def fast_scan(model: PreTrainedModel) -> Iterator[None]:
+    """Mamba's selective scan as one fused kernel; other models as they are."""
+    if model.config.model_type == "mamba":
+        from thinkalike.activations.selective_scan import fused_scan
+
+        context: Any = fused_scan(model)
+    else:
+        context = nullcontext()
+    with context:
+        yield
+
+
+def save_checkpoint(run: Run, folder: Path) -> None:
+    """Write the state, and the losses in readable form, whole or not at all."""
+    state = {
+        "model": run.model.state_dict(),
+        "optimizers": [optimizer.state_dict() for optimizer in run.optimizers],
+        "step": run.step,
+        "losses": run.losses,
+        "seconds": run.seconds,
+    }
+    _replace(folder / CHECKPOINT, lambda part: torch.save(state, part))
+    progress_line = {"step": run.step, "seconds": round(run.seconds, 1), "losses": [round(x, 4) for x in run.losses]}
+    _replace(folder / "losses.json", lambda part: part.write_text(json.dumps(progress_line), encoding="utf-8"))
+
+
+def load_checkpoint(run: Run, folder: Path) -> None:
+    """Put the state of the checkpoint into a fresh run."""
+    try:
+        state = torch.load(folder / CHECKPOINT, weights_only=True)
+        run.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(run.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+    except Exception as error:
+        raise StoreError(
+            f"{folder / CHECKPOINT} is damaged or of another model ({error}): remove it to start anew."
+        ) from error
+    run.step, run.losses, run.seconds = state["step"], state["losses"], state["seconds"]
+
+
+def save_weights(model: PreTrainedModel, folder: Path) -> None:
+    """The model as a transformers folder, in its training precision."""
+    part = folder.with_name(folder.name + ".part")
+    model.save_pretrained(part)
+    if not folder.exists():
+        os.replace(part, folder)
+
+
+def _replace(path: Path, write: Any) -> None:
+    part = path.with_name(path.name + ".part")
+    write(part)
+    os.replace(part, path)

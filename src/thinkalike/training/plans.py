@@ -1,0 +1,132 @@
+"""What is trained: the shape, the seed and the schedule of each bundled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from thinkalike.errors import UnknownName
+from thinkalike.training.tokens import CONTEXT, VOCABULARY
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+EOS, PAD = 4, 0  # ids in the shared vocabulary
+_CAUSAL_IDS = {"bos_token_id": None, "eos_token_id": EOS, "pad_token_id": PAD}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One model: how to build it, what it predicts, and how it is trained."""
+
+    build: Callable[..., PreTrainedModel]
+    shape: dict[str, Any]
+    steps: int
+    task: Literal["causal", "masked"] = "causal"
+    seed: int = 0
+    matrix_rate: float = 0.02  # Muon, for the matrices inside the blocks
+    rate: float = 0.003  # AdamW, for all else
+    warm_up: int = 100
+    decay: float = 0.25  # the last share of the steps, linear to zero
+    revisions: tuple[int, ...] = field(default=())  # steps whose weights are kept as well
+
+
+def _bert(**shape: int) -> PreTrainedModel:
+    from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig(
+        vocab_size=VOCABULARY,
+        max_position_embeddings=CONTEXT,
+        type_vocab_size=1,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=PAD,
+        **shape,
+    )
+    return BertForMaskedLM(config)
+
+
+def _gpt2(**shape: int) -> PreTrainedModel:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        vocab_size=VOCABULARY,
+        n_positions=CONTEXT,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        activation_function="gelu_pytorch_tanh",  # the same function as gelu_new, in one kernel
+        **_CAUSAL_IDS,
+        **shape,
+    )
+    return GPT2LMHeadModel(config)
+
+
+def _mamba(**shape: int) -> PreTrainedModel:
+    from transformers import MambaConfig, MambaForCausalLM
+
+    config = MambaConfig(vocab_size=VOCABULARY, tie_word_embeddings=True, **_CAUSAL_IDS, **shape)
+    return MambaForCausalLM(config)
+
+
+def _neox(**shape: int) -> PreTrainedModel:
+    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+    config = GPTNeoXConfig(
+        vocab_size=VOCABULARY,
+        max_position_embeddings=CONTEXT,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+        hidden_act="gelu",
+        tie_word_embeddings=True,
+        **_CAUSAL_IDS,
+        **shape,
+    )
+    return GPTNeoXForCausalLM(config)
+
+
+def _decoder(**shape: Any) -> PreTrainedModel:
+    from thinkalike.models.solu import NanoDecoderConfig, NanoDecoderForCausalLM
+
+    return NanoDecoderForCausalLM(NanoDecoderConfig(vocab_size=VOCABULARY, **shape))
+
+
+def _nanda(activation: str, layers: int, seed: int = 0) -> Plan:
+    return Plan(_decoder, {"activation": activation, "num_hidden_layers": layers}, steps=2000, seed=seed)
+
+
+def _pythia(width: int, layers: int, heads: int, revisions: tuple[int, ...] = ()) -> Plan:
+    shape = {
+        "hidden_size": width,
+        "intermediate_size": 4 * width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+    }
+    return Plan(_neox, shape, steps=2000, revisions=revisions)
+
+
+_TRANSFORMER = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
+
+PLANS: dict[str, Plan] = {
+    "nano-bert": Plan(_bert, {**_TRANSFORMER, "intermediate_size": 512}, steps=4000, task="masked"),
+    "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=4000),
+    "nano-mamba": Plan(_mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=4000),
+    "nano-gelu-3l": _nanda("gelu", 3),
+    "nano-solu-3l": _nanda("solu", 3),
+    "nano-gelu-3l-seed1": _nanda("gelu", 3, seed=1),
+    "nano-solu-3l-seed1": _nanda("solu", 3, seed=1),
+    "nano-gelu-4l": _nanda("gelu", 4),
+    "nano-solu-4l": _nanda("solu", 4),
+    # Heads of 32 units, but 16 in the third: the one off the trend, as pythia-2.8b is.
+    "nano-pythia-64": _pythia(64, 3, 2),
+    "nano-pythia-96": _pythia(96, 4, 3),
+    "nano-pythia-128": _pythia(128, 5, 8),
+    "nano-pythia-160": _pythia(160, 6, 5, revisions=(250, 1000)),
+}
+
+
+def plan(name: str) -> Plan:
+    """The plan of a model by its name."""
+    if name not in PLANS:
+        raise UnknownName.among("plan for a model", name, PLANS)
+    return PLANS[name]
