@@ -1,7 +1,8 @@
 """Reading the layers of a model while it runs.
 
 Layer k < L is read where it enters block k + 1, layer L where it leaves the last block: so a layer is
-exactly what `start_from` puts back, also where a model does something between its blocks (DeBERTa's convolution).
+exactly what `start_from` puts back, also where a model does something between its blocks (DeBERTa-v2's
+convolution).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def recording(
 ) -> Iterator[Recording]:
     """While the block runs, each call of the model fills `.states`: layer → `keep(hidden states)`.
 
-    At the site "residual" there are layers 0 … L, at the others 1 … L; `final_norm` adds a layer of that name.
+    The site "residual" has layers 0 … L, the others 1 … L; `final_norm` adds a layer of that name.
     """
     record = Recording(stack, keep)
     last = stack.n_blocks
