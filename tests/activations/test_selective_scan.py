@@ -11,6 +11,7 @@ from transformers import GPT2Config, GPT2Model, MambaConfig, MambaForCausalLM
 
 from thinkalike.activations.scan_kernels import BLOCK, CHUNK
 from thinkalike.activations.selective_scan import SWITCH, fused_scan, selective_scan
+from thinkalike.errors import InvalidInput
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,13 @@ def test_nan_stays_visible(name):
     inputs = random_inputs(1, 6, 4, 2, torch.float32)
     inputs[name].view(-1)[0] = float("nan")
     assert selective_scan(**inputs)[0].isnan().any()
+
+
+def test_growing_states_are_refused():
+    inputs = random_inputs(1, 6, 4, 2)
+    inputs["A"][2, 1] = 0.5
+    with pytest.raises(InvalidInput, match=r"A must not be positive.*largest value is 0\.5"):
+        selective_scan(**inputs)
 
 
 def logits_and_gradients(model, ids, mask, *, enabled):

@@ -25,13 +25,13 @@ from numba import njit, types
 from numba.extending import overload
 
 CHUNK = 16  # steps between kept states: with 16 states per channel they weigh as much as the input
-BLOCK = 64  # channels per task
+BLOCK = 128  # channels per task
 
 # Scratch is laid out in slots of one block. Fixed distances within one array let LLVM see that nothing
 # overlaps, so that it vectorises. Per step: u, dt, Δ, Δu, y, z and the gradients of y, z, Δ, Δu.
 U, DT, DELTA, DRIVE, Y, Z, OF_Y, OF_Z, OF_DELTA, OF_DRIVE = (BLOCK * slot for slot in range(10))
-# Per state: A, h and, on the way back, the gradients of h and A.
-RATE, H, OF_H, OF_RATE = (BLOCK * slot for slot in range(4))
+# Per state: A / ln 2, h and, on the way back, the gradients of h and A.
+RATE, H, OF_H, OF_A = (BLOCK * slot for slot in range(4))
 # Per step and state, on the way back: h before the step, and exp(ΔA).
 BEFORE, DECAY = 0, BLOCK
 
@@ -40,21 +40,25 @@ _FAST = {"reassoc", "contract", "arcp", "nsz"}
 _inner = njit(fastmath=_FAST, error_model="numpy")
 _kernel = njit(fastmath=_FAST, error_model="numpy", cache=True, nogil=True)
 
-# e^f = 1 + f + f² P(f) on |f| ≤ ln(2)/2, least squares at Chebyshev nodes: relative error below 8e-8.
-_P0, _P1, _P2 = np.float32(0.5), np.float32(0.16666576266288757), np.float32(0.041666463017463684)
-_P3, _P4 = np.float32(0.008363181725144386), np.float32(0.0013933653244748712)
-_LOG2_E = np.float32(1.4426950408889634)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693145751953125), np.float32(1.42860677e-06)
+# 2^f = 1 + f Q(f) on |f| ≤ 1/2, minimax: with the rounding to float32, a relative error below 8e-8.
+_Q0, _Q1, _Q2 = np.float32(0.69314718), np.float32(0.24022648), np.float32(0.055503324)
+_Q3, _Q4, _Q5 = np.float32(0.009618438), np.float32(0.0013398901), np.float32(0.00015353342)
 _ROUND = np.float32(12582912.0)  # 1.5 · 2²³: adding it leaves the nearest integer in the low bits
-_EXP_MIN, _EXP_MAX = np.float32(-87.0), np.float32(88.0)
 _ONE_BITS = np.int32(0x3F800000)
+_LOWEST = np.float32(-126)
+_LOG2_E = np.float32(1.4426950408889634)
 _ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 # artanh(s)/s = Σ s^2k / (2k+1); s ≤ 1/3, so the first term left out is below 2e-9.
 _S1, _S2, _S3, _S4, _S5, _S6, _S7 = (np.float32(1 / (2 * k + 1)) for k in range(1, 8))
 
 
+def _exp2(x: Any) -> Any:
+    """2^x for x ≤ 0; for float32 a polynomial that vectorises, as Numba alone has no vector exponential."""
+    return math.pow(2.0, x)
+
+
 def _exp(x: Any) -> Any:
-    """e^x; for float32 a polynomial that the compiler can vectorise, as Numba alone has no vector exp."""
+    """e^x for x ≤ 0."""
     return math.exp(x)
 
 
@@ -63,20 +67,29 @@ def _softplus(x: Any) -> Any:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@overload(_exp, jit_options={"fastmath": {"contract"}})  # reordering would undo the rounding trick
+@overload(_exp2, jit_options={"fastmath": {"contract"}})  # reordering would undo the rounding trick
+def _choose_exp2(x: Any) -> Any:
+    if x != types.float32:
+        return _exp2
+
+    def exp2_float32(x: Any) -> Any:
+        x = _LOWEST if x < _LOWEST else x  # written so that NaN stays NaN
+        shifted = np.float32(x + _ROUND)
+        f = x - (shifted - _ROUND)
+        p = (((((_Q5 * f + _Q4) * f + _Q3) * f + _Q2) * f + _Q1) * f + _Q0) * f + _ONE
+        bits = np.int32(np.int32(shifted.view(np.int32) << np.int32(23)) + _ONE_BITS)
+        return p * bits.view(np.float32)
+
+    return exp2_float32
+
+
+@overload(_exp, jit_options={"fastmath": _FAST})
 def _choose_exp(x: Any) -> Any:
     if x != types.float32:
         return _exp
 
     def exp_float32(x: Any) -> Any:
-        x = _EXP_MAX if x > _EXP_MAX else x  # written so that NaN stays NaN
-        x = _EXP_MIN if x < _EXP_MIN else x
-        shifted = np.float32(x * _LOG2_E + _ROUND)
-        k = shifted - _ROUND
-        f = (x - k * _LN2_HIGH) - k * _LN2_LOW
-        p = (((_P4 * f + _P3) * f + _P2) * f + _P1) * f + _P0
-        bits = np.int32(np.int32(shifted.view(np.int32) << np.int32(23)) + _ONE_BITS)
-        return (p * f * f + f + _ONE) * bits.view(np.float32)
+        return _exp2(x * _LOG2_E)
 
     return exp_float32
 
@@ -99,7 +112,8 @@ def _choose_softplus(x: Any) -> Any:
 
 @_inner
 def _sigmoid(x: Any) -> Any:
-    return _ONE / (_ONE + _exp(-x))
+    v = _exp(-abs(x))
+    return (v if x < 0 else _ONE) / (_ONE + v)
 
 
 @_inner
@@ -132,7 +146,7 @@ def _begin(step: np.ndarray, skip: np.ndarray) -> None:
 def _advance(step: np.ndarray, state: np.ndarray, b: Any, c: Any) -> None:
     """One step of one state."""
     for i in range(BLOCK):
-        h = _exp(step[DELTA + i] * state[RATE + i]) * state[H + i] + step[DRIVE + i] * b
+        h = _exp2(step[DELTA + i] * state[RATE + i]) * state[H + i] + step[DRIVE + i] * b
         state[H + i] = h
         step[Y + i] += h * c
 
@@ -154,7 +168,7 @@ def scan_forward(
     dt_row: int,
     z: np.ndarray,
     z_row: int,
-    A: np.ndarray,
+    rate: np.ndarray,
     B: np.ndarray,
     C: np.ndarray,
     D: np.ndarray,
@@ -164,10 +178,10 @@ def scan_forward(
 ) -> None:
     """Run tasks `first` to `last` of batch × blocks.
 
-    `shape` is (batch, time, channels, states). `u`, `dt`, `z` are flat (`z` empty: no gate); `A` (states,
-    channels); `B`, `C` (batch · time, states); `D` (channels,). Written: `out` (batch · time · channels,),
-    `kept` (batch, chunks, states, channels), the state before each chunk (empty: not wanted), and `final`
-    (batch, states, channels).
+    `shape` is (batch, time, channels, states). `u`, `dt`, `z` are flat, `z` empty for no gate; `rate` is
+    A / ln 2 (states, channels), not positive; `B`, `C` (batch · time, states); `D` (channels,). Written:
+    `out` (flat), `kept` (batch, chunks, states, channels), the state before each chunk (empty: not wanted),
+    and `final` (batch, states, channels).
     """
     _, n_steps, n_channels, n_states = shape
     n_blocks = (n_channels + BLOCK - 1) // BLOCK
@@ -179,7 +193,7 @@ def scan_forward(
         width = min(BLOCK, n_channels - start)
         _load(skip, 0, D, start, width)
         for n in range(n_states):
-            _load(states[n], RATE, A[n], start, width)
+            _load(states[n], RATE, rate[n], start, width)
         states[:, H:] = 0
         for t in range(n_steps):
             row = b * n_steps + t
@@ -200,64 +214,54 @@ def scan_forward(
 
 
 @_inner
-def _begin_gradients(step: np.ndarray) -> None:
-    for i in range(BLOCK):
-        step[OF_DELTA + i] = 0
-        step[OF_DRIVE + i] = 0
-
-
-@_inner
-def _gate_y(step: np.ndarray) -> None:
-    """From the output's gradient to y's; what is left to do for z waits in its slot until y is known."""
+def _ungate(step: np.ndarray) -> None:
+    """From the output's gradient to those of y and z."""
     for i in range(BLOCK):
         z, grad = step[Z + i], step[OF_Y + i]
         opening = _sigmoid(z)
-        step[OF_Z + i] = grad * opening * (_ONE + z * (_ONE - opening))
+        step[OF_Z + i] = grad * step[Y + i] * opening * (_ONE + z * (_ONE - opening))
         step[OF_Y + i] = grad * z * opening
 
 
 @_inner
-def _gate_z(step: np.ndarray) -> None:
+def _replay(step: np.ndarray, state: np.ndarray, moment: np.ndarray, b: Any, c: Any) -> None:
+    """`_advance` that keeps what the way back needs."""
     for i in range(BLOCK):
-        step[OF_Z + i] *= step[Y + i]
-
-
-@_inner
-def _replay(step: np.ndarray, rate: np.ndarray, now: np.ndarray, after: np.ndarray, b: Any, c: Any) -> Any:
-    """`_advance` that keeps what the way back needs; returns the gradient of `c`."""
-    grad_c = step.dtype.type(0)
-    for i in range(BLOCK):
-        decay = _exp(step[DELTA + i] * rate[RATE + i])
-        h = decay * now[BEFORE + i] + step[DRIVE + i] * b
-        now[DECAY + i] = decay
-        after[BEFORE + i] = h
+        before = state[H + i]
+        decay = _exp2(step[DELTA + i] * state[RATE + i])
+        h = decay * before + step[DRIVE + i] * b
+        moment[BEFORE + i] = before
+        moment[DECAY + i] = decay
+        state[H + i] = h
         step[Y + i] += h * c
-        grad_c += step[OF_Y + i] * h
-    return grad_c
 
 
 @_inner
-def _retreat(step: np.ndarray, state: np.ndarray, now: np.ndarray, b: Any, c: Any) -> Any:
-    """One step of one state, backwards; returns the gradient of `b`."""
-    grad_b = step.dtype.type(0)
+def _retreat(step: np.ndarray, state: np.ndarray, moment: np.ndarray, b: Any, c: Any) -> tuple[Any, Any]:
+    """One step of one state, backwards, h included; returns the gradients of `b` and `c`."""
+    grad_b, grad_c = step.dtype.type(0), step.dtype.type(0)
     for i in range(BLOCK):
+        grad_c += step[OF_Y + i] * state[H + i]
         grad = state[OF_H + i] + step[OF_Y + i] * c
         grad_b += grad * step[DRIVE + i]
         step[OF_DRIVE + i] += grad * b
-        grad *= now[DECAY + i]
+        grad *= moment[DECAY + i]
         state[OF_H + i] = grad
-        grad *= now[BEFORE + i]
-        state[OF_RATE + i] += grad * step[DELTA + i]
+        before = moment[BEFORE + i]
+        state[H + i] = before
+        grad *= before
+        state[OF_A + i] += grad * step[DELTA + i]
         step[OF_DELTA + i] += grad * state[RATE + i]
-    return grad_b
+    return grad_b, grad_c
 
 
 @_inner
-def _finish(step: np.ndarray, skip: np.ndarray, of_skip: np.ndarray) -> None:
+def _finish(step: np.ndarray, skip: np.ndarray, of_skip: np.ndarray, ln2: Any) -> None:
     """The way back through `_begin`; the gradients of dt and u end in the slots of Δ and Δu."""
     for i in range(BLOCK):
         of_drive = step[OF_DRIVE + i]
-        step[OF_DELTA + i] = (step[OF_DELTA + i] + of_drive * step[U + i]) * _sigmoid(step[DT + i])
+        of_delta = step[OF_DELTA + i] * ln2 + of_drive * step[U + i]
+        step[OF_DELTA + i] = of_delta * _sigmoid(step[DT + i])
         step[OF_DRIVE + i] = of_drive * step[DELTA + i] + step[OF_Y + i] * skip[i]
         of_skip[i] += step[OF_Y + i] * step[U + i]
 
@@ -273,7 +277,7 @@ def scan_backward(
     dt_row: int,
     z: np.ndarray,
     z_row: int,
-    A: np.ndarray,
+    rate: np.ndarray,
     B: np.ndarray,
     C: np.ndarray,
     D: np.ndarray,
@@ -297,10 +301,11 @@ def scan_backward(
     _, n_steps, n_channels, n_states = shape
     n_blocks = (n_channels + BLOCK - 1) // BLOCK
     gated = z.size > 0
+    ln2 = u.dtype.type(math.log(2))
     skip, of_skip = np.zeros(BLOCK, u.dtype), np.zeros(BLOCK, u.dtype)
     steps = np.zeros((CHUNK, 10 * BLOCK), u.dtype)
     states = np.zeros((n_states, 4 * BLOCK), u.dtype)
-    path = np.zeros((CHUNK + 1, n_states, 2 * BLOCK), u.dtype)
+    path = np.zeros((CHUNK, n_states, 2 * BLOCK), u.dtype)
     for task in range(first, last):
         b, block = task // n_blocks, task % n_blocks
         start = block * BLOCK
@@ -309,36 +314,34 @@ def scan_backward(
         of_skip[:] = 0
         states[:] = 0
         for n in range(n_states):
-            _load(states[n], RATE, A[n], start, width)
+            _load(states[n], RATE, rate[n], start, width)
         for chunk in range((n_steps - 1) // CHUNK, -1, -1):
             begin = b * n_steps + chunk * CHUNK
             n_here = min(CHUNK, n_steps - chunk * CHUNK)
             for n in range(n_states):
-                _load(path[0, n], BEFORE, kept[b, chunk, n], start, width)
+                _load(states[n], H, kept[b, chunk, n], start, width)
             for k in range(n_here):
                 row, step = begin + k, steps[k]
                 _load(step, U, u, row * u_row + start, width)
                 _load(step, DT, dt, row * dt_row + start, width)
                 _load(step, OF_Y, grad, row * grad_row + start, width)
                 _begin(step, skip)
+                for n in range(n_states):
+                    _replay(step, states[n], path[k, n], B[row, n], C[row, n])
                 if gated:
                     _load(step, Z, z, row * z_row + start, width)
-                    _gate_y(step)
-                for n in range(n_states):
-                    grad_C[block, row, n] = _replay(
-                        step, states[n], path[k, n], path[k + 1, n], B[row, n], C[row, n]
-                    )
-                if gated:
-                    _gate_z(step)
+                    _ungate(step)
                     _store(grad_z, row * n_channels + start, width, step, OF_Z)
             for k in range(n_here - 1, -1, -1):
                 row, step = begin + k, steps[k]
-                _begin_gradients(step)
+                step[OF_DELTA:] = 0
                 for n in range(n_states):
-                    grad_B[block, row, n] = _retreat(step, states[n], path[k, n], B[row, n], C[row, n])
-                _finish(step, skip, of_skip)
+                    grad_B[block, row, n], grad_C[block, row, n] = _retreat(
+                        step, states[n], path[k, n], B[row, n], C[row, n]
+                    )
+                _finish(step, skip, of_skip, ln2)
                 _store(grad_dt, row * n_channels + start, width, step, OF_DELTA)
                 _store(grad_u, row * n_channels + start, width, step, OF_DRIVE)
         for n in range(n_states):
-            _store(grad_A[b, n], start, width, states[n], OF_RATE)
+            _store(grad_A[b, n], start, width, states[n], OF_A)
         _store(grad_D[b], start, width, of_skip, 0)

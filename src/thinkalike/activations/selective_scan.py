@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from thinkalike.activations.scan_kernels import BLOCK, CHUNK, scan_backward, scan_forward
+from thinkalike.errors import InvalidInput
 
 SWITCH = "THINKALIKE_FUSED_SCAN"
 
@@ -43,7 +45,7 @@ def selective_scan(
     u, dt, z
         Input, time step before the softplus (bias included) and gate, each (batch, time, channels).
     A
-        (channels, states), negative for a stable system.
+        (channels, states), not positive.
     B, C
         (batch, time, states).
     D
@@ -55,6 +57,10 @@ def selective_scan(
         y (batch, time, channels) in the dtype of `u`, and the last state (batch, channels, states), which
         carries no gradient. float64 is computed in float64, everything else in float32.
     """
+    if A.max() > 0:
+        raise InvalidInput(
+            f"A must not be positive, or states grow without bound; the largest value is {A.max():.3g}."
+        )
     dtype = torch.float64 if u.dtype == torch.float64 else torch.float32
     inputs = [None if x is None else x.to(dtype) for x in (u, dt, A, B, C, D, z)]
     y, state = _SelectiveScan.apply(*inputs)
@@ -116,7 +122,7 @@ def _arguments(
 ) -> tuple[Any, ...]:
     gate = _rows(z) if z is not None else (_array(u.new_empty(0)), 0)
     states = (_array(x.reshape(-1, x.shape[-1])) for x in (B, C))
-    return (*_rows(u), *_rows(dt), *gate, _array(A.t()), *states, _array(D))
+    return (*_rows(u), *_rows(dt), *gate, _array(A.t() / math.log(2)), *states, _array(D))
 
 
 def _array(tensor: Tensor) -> np.ndarray:
