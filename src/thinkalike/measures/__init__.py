@@ -1,6 +1,7 @@
 """How alike two layers are: (X, Y) → one number, with what each measure is blind to."""
 
 from thinkalike.measures.measure import INVARIANCES, Measure
-from thinkalike.measures.table import MEASURES, get_measure
+from thinkalike.measures.probes import probe_layers
+from thinkalike.measures.table import MEASURES, get_measure, layer_measures
 
-__all__ = ["INVARIANCES", "MEASURES", "Measure", "get_measure"]
+__all__ = ["INVARIANCES", "MEASURES", "Measure", "get_measure", "layer_measures", "probe_layers"]

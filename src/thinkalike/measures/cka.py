@@ -52,6 +52,11 @@ def cka_all_pairs(a: Named, b: Named | None, *, biased: bool = False) -> Array:
     return values if b is None else values[: len(a), len(a) :]
 
 
+def cka_angular_all_pairs(a: Named, b: Named | None) -> Array:
+    """arccos of the biased CKA of all pairs."""
+    return np.arccos(np.clip(cka_all_pairs(a, b, biased=True), -1, 1))
+
+
 def normalised(hsic: Array, n_items: int) -> Array:
     """HSIC_ij / √(HSIC_ii HSIC_jj) of an (L, L) matrix over layers of unit norm; 1 on the diagonal."""
     size = np.diag(hsic) * n_items**2

@@ -22,6 +22,7 @@ SHAPE = frozenset({"translation", "scale", "rotation"})
 LINEAR = SHAPE | {"invertible"}
 
 Named = Sequence[tuple[str, Layer]]  # layers with the names that error messages use
+AllPairs = Callable[[Named, Named | None], Array]
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,14 @@ class Measure:
     of_second: frozenset[str] = frozenset()
     takes: Literal["layers", "feature", "sequences"] = "layers"
     needs_extra: str | None = None
-    all_pairs: Callable[[Named, Named | None], Array] | None = None
+    all_pairs: AllPairs | None = None
+
+    def accept(self, values: Any, name: str) -> Any:
+        """One of the two arguments as an array that `prepare` takes, or an error that says what is wrong."""
+        return as_layer(values, name)
 
     def __call__(self, X: Any, Y: Any) -> float:
-        X, Y = as_layer(X, "X"), as_layer(Y, "Y")
+        X, Y = self.accept(X, "X"), self.accept(Y, "Y")
         same_items(X, Y)
         return float(self.compare(self.prepare(X, "X"), self.prepare(Y, "Y")))
 
@@ -92,8 +97,8 @@ class Measure:
         Without `layers_b`, among the layers of the first list. Entry (i, j) is what `measure(a[i], b[j])`
         gives. The names stand in error messages.
         """
-        a = _named(layers_a, names_a, "layer {}")
-        b = None if layers_b is None else _named(layers_b, names_b, "layer {} of the second list")
+        a = self._named(layers_a, names_a, "layer {}")
+        b = None if layers_b is None else self._named(layers_b, names_b, "layer {} of the second list")
         for name, layer in [*a, *(b or [])]:
             same_items(a[0][1], layer, (a[0][0], name))
         if self.all_pairs is not None:
@@ -111,9 +116,10 @@ class Measure:
                 values[i, j] = values[j, i] if self.symmetric and j < i else self.compare(x, y)
         return values
 
-
-def _named(layers: Sequence[Any], names: Sequence[str] | None, pattern: str) -> list[tuple[str, Layer]]:
-    if not len(layers):
-        raise InvalidInput("There are no layers to compare: give at least one.")
-    names = [pattern.format(i) for i in range(len(layers))] if names is None else names
-    return [(name, as_layer(layer, name)) for name, layer in zip(names, layers, strict=True)]
+    def _named(
+        self, layers: Sequence[Any], names: Sequence[str] | None, pattern: str
+    ) -> list[tuple[str, Layer]]:
+        if not len(layers):
+            raise InvalidInput("There are no layers to compare: give at least one.")
+        names = [pattern.format(i) for i in range(len(layers))] if names is None else names
+        return [(name, self.accept(layer, name)) for name, layer in zip(names, layers, strict=True)]

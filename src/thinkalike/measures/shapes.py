@@ -15,12 +15,12 @@ def prepare_shape(X: Layer, name: str = "X") -> Array:
     C = unit_norm(X, name)
     n_items, n_units = C.shape
     if n_units > n_items:
-        C = np.linalg.qr(C.T, mode="r").T
-    return np.ascontiguousarray(C)
+        return np.ascontiguousarray(np.linalg.qr(C.T)[1].T)
+    return C
 
 
 def nuclear_cosine(X: Array, Y: Array) -> float:
-    """The largest inner product of X and YQ over orthogonal Q, in [0, 1]: the sum of singular values of XᵀY."""
+    """The largest inner product of X and YQ over orthogonal Q: ‖XᵀY‖_*, in [0, 1] for unit norms."""
     return min(float(linalg.svdvals(X.T @ Y, overwrite_a=True, check_finite=False).sum()), 1.0)
 
 

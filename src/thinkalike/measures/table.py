@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from thinkalike.errors import UnknownName
-from thinkalike.measures import cca, cka, shapes
-from thinkalike.measures.measure import LINEAR, SHAPE, Measure
+from thinkalike.measures import (
+    cca,
+    cka,
+    dynamics,
+    gulp,
+    neighbours,
+    probes,
+    rdms,
+    regression,
+    shapes,
+    topology,
+)
+from thinkalike.measures.measure import LINEAR, SHAPE, AllPairs, Measure
 
 _CKA = [
     Measure(
@@ -45,6 +58,7 @@ _CKA = [
         cost="min(n²d, nd²)",
         reference="Williams et al. 2021",
         question="CKA as a proper distance, for clustering and maps.",
+        all_pairs=cka.cka_angular_all_pairs,
     ),
     Measure(
         "cka-rbf",
@@ -58,6 +72,43 @@ _CKA = [
         question="Are near neighbours alike too, not only the large directions?",
     ),
 ]
+
+_RDM_INVARIANCES = {
+    "euclidean": SHAPE,
+    "cosine": frozenset({"scale", "rotation"}),
+    # The mean over units, which it removes, is not the same after a rotation.
+    "correlation": frozenset({"scale"}),
+}
+
+
+def _rsa(distance: str, correlation: str) -> Measure:
+    """`rsa` alone is Spearman on Euclidean distances; what differs from that is in the name."""
+    prepare: Callable[..., Any] = partial(rdms.prepare_items, distance=distance)
+    compare: Callable[..., float] = rdms.spearman
+    all_pairs: AllPairs | None = None
+    if correlation == "spearman":
+        all_pairs = partial(rdms.spearman_all_pairs, distance=distance)
+    elif correlation == "pearson":
+        compare = partial(rdms.pearson, squared=distance != "euclidean")
+        all_pairs = partial(rdms.pearson_all_pairs, distance=distance)
+    else:
+        prepare, compare = partial(rdms.prepare_kendall, distance=distance), rdms.kendall
+    named = [distance] * (distance != "euclidean") + [correlation] * (correlation != "spearman")
+    return Measure(
+        "-".join(["rsa", *named]),
+        prepare,
+        compare,
+        kind="similarity",
+        range=(-1.0, 1.0),
+        invariances=_RDM_INVARIANCES[distance],
+        cost="n²d" if correlation == "pearson" else "n²d + n² log n",
+        reference="Nili et al. 2014" if correlation == "kendall" else "Kriegeskorte et al. 2008",
+        question=f"Are the same pairs of items far apart ({distance}, {correlation.capitalize()})?",
+        all_pairs=all_pairs,
+    )
+
+
+_RSA = [_rsa(distance, correlation) for distance in rdms.DISTANCES for correlation in rdms.CORRELATIONS]
 
 _CCA = [
     Measure(
@@ -120,11 +171,165 @@ _SHAPES = [
         metric=True,
         cost="nd² + d³",
         reference="Williams et al. 2021",
-        question="The same as an angle.",
+        question="The same as an angle; the α = 1 end of the shape metrics.",
+    ),
+    Measure(
+        "shape-0.5",
+        shapes.prepare_basis,
+        partial(shapes.shape_distance, alpha=0.5),
+        kind="distance",
+        range=(0.0, math.pi / 2),
+        invariances=SHAPE,
+        metric=True,
+        cost="nd² + d³",
+        reference="Williams et al. 2021",
+        question="Half way between Procrustes and CCA, in how much the small directions count.",
+    ),
+    Measure(
+        "shape-0",
+        shapes.prepare_basis,
+        partial(shapes.shape_distance, alpha=0.0),
+        kind="distance",
+        range=(0.0, math.pi / 2),
+        invariances=LINEAR,
+        metric=True,
+        cost="nd² + d³",
+        reference="Williams et al. 2021",
+        question="CCA as a proper distance; the α = 0 end of the shape metrics.",
     ),
 ]
 
-MEASURES: dict[str, Measure] = {measure.name: measure for measure in [*_CKA, *_CCA, *_SHAPES]}
+_REGRESSION = [
+    Measure(
+        "regression",
+        cca.prepare_basis,
+        regression.explained,
+        kind="similarity",
+        range=(0.0, 1.0),
+        invariances=SHAPE,
+        of_first=LINEAR,
+        symmetric=False,
+        cost="nd²",
+        reference="Romero et al. 2015; Kornblith et al. 2019",
+        question="How much of Y does a linear map from X explain (R², on the same items)?",
+    ),
+    Measure(
+        "regression-reverse",
+        cca.prepare_basis,
+        regression.explained_reverse,
+        kind="similarity",
+        range=(0.0, 1.0),
+        invariances=SHAPE,
+        of_second=LINEAR,
+        symmetric=False,
+        cost="nd²",
+        reference="Romero et al. 2015; Kornblith et al. 2019",
+        question="How much of X does a linear map from Y explain?",
+    ),
+    Measure(
+        "regression-mean",
+        cca.prepare_basis,
+        regression.explained_mean,
+        kind="similarity",
+        range=(0.0, 1.0),
+        invariances=SHAPE,
+        cost="nd²",
+        reference="Kornblith et al. 2019",
+        question="The mean of both directions.",
+    ),
+    Measure(
+        "regression-cv",
+        regression.prepare_scaled,
+        regression.explained_held_out,
+        kind="similarity",
+        range=(-math.inf, 1.0),
+        invariances=SHAPE,
+        symmetric=False,
+        cost="nd² + d³",
+        reference="Schrimpf et al. 2018",
+        question="How much of Y does a ridge regression from X predict on held-out items? Works with n < d.",
+    ),
+]
+
+_OTHERS = [
+    Measure(
+        "mutual-knn",
+        neighbours.prepare_neighbours,
+        neighbours.mutual_neighbours,
+        kind="similarity",
+        range=(0.0, 1.0),
+        invariances=SHAPE,
+        cost="n²d",
+        reference="Huh et al. 2024",
+        question="Do items keep their 10 nearest neighbours? Chance is 10/(n − 1).",
+    ),
+    Measure(
+        "mutual-knn-cosine",
+        partial(neighbours.prepare_neighbours, cosine=True),
+        neighbours.mutual_neighbours,
+        kind="similarity",
+        range=(0.0, 1.0),
+        invariances=frozenset({"scale", "rotation"}),
+        cost="n²d",
+        reference="Huh et al. 2024",
+        question="The same with angles instead of distances, as in the paper.",
+    ),
+    Measure(
+        "gulp",
+        gulp.prepare_predictor,
+        gulp.gulp,
+        kind="distance",
+        range=(0.0, math.inf),
+        invariances=SHAPE,
+        metric=True,
+        cost="nd² + d³",
+        reference="Boix-Adserà et al. 2022",
+        question="How differently do ridge regressions on both layers predict, over all tasks?",
+    ),
+    Measure(
+        "rtd",
+        topology.prepare_distances,
+        topology.divergence,
+        kind="distance",
+        range=(0.0, math.inf),
+        invariances=SHAPE,
+        cost="m³ and more, on 5 samples of m ≤ 200 items",
+        reference="Barannikov et al. 2022",
+        question="Which clusters and loops does one layer have and the other not?",
+        needs_extra="topology",
+    ),
+    dynamics.SequenceMeasure(
+        "dsa",
+        dynamics.prepare_dynamics,
+        dynamics.dsa,
+        kind="distance",
+        range=(0.0, math.inf),
+        invariances=SHAPE,
+        cost="nd²",
+        reference="Ostrow et al. 2023",
+        question="Do both layers move alike through a sequence? Rows are steps in time.",
+        takes="sequences",
+        needs_extra="dsa",
+    ),
+    probes.Probe(
+        "probe",
+        probes.prepare_items,
+        probes.accuracy,
+        kind="similarity",
+        range=(0.0, 1.0),
+        invariances=frozenset(),
+        of_first=frozenset({"translation", "scale"}),
+        symmetric=False,
+        cost="nd per step of a logistic regression",
+        reference="Alain and Bengio 2018",
+        question="How well can a declared feature be read off a layer? Takes the labels of the items as Y.",
+        takes="feature",
+    ),
+]
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure for measure in [*_CKA, *_RSA, *_CCA, *_SHAPES, *_REGRESSION, *_OTHERS]
+}
 
 
 def get_measure(name: str) -> Measure:
@@ -132,3 +337,8 @@ def get_measure(name: str) -> Measure:
     if name not in MEASURES:
         raise UnknownName.among("measure", name, MEASURES)
     return MEASURES[name]
+
+
+def layer_measures() -> list[str]:
+    """The names of those that compare two layers: what a matrix over layers can be made of."""
+    return [name for name, measure in MEASURES.items() if measure.takes == "layers"]

@@ -1,0 +1,196 @@
+"""Linear probes: how well a feature of the items can be read off a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.measures.inputs import Array, Layer, as_layer, centred
+from thinkalike.measures.measure import Measure
+from thinkalike.progress import progress
+
+if TYPE_CHECKING:
+    from thinkalike.activations.store import Activations
+    from thinkalike.stimuli.table import Stimuli
+
+
+@dataclass(frozen=True)
+class Probe(Measure):
+    """The row of the table that takes a layer and a feature."""
+
+    def __call__(self, X: Any, Y: Any) -> float:
+        return float(self.compare(self.prepare(as_layer(X, "X"), "X"), Y))
+
+    def matrix(self, *layers: Any, **names: Any) -> Array:
+        raise InvalidInput(
+            "probe compares a layer with a feature, not two layers: use thinkalike.measures.probe_layers."
+        )
+
+
+def prepare_items(X: Layer, name: str = "X") -> Array:
+    """Centred in float64, so that a large common offset leaves the variances of the units intact."""
+    return centred(X, name)
+
+
+def accuracy(X: Layer, labels: Any) -> float:
+    """Mean held-out score of a linear probe of `X` for `labels`, over 5 folds: see `probe_scores`."""
+    return float(probe_scores(X, labels if isinstance(labels, pd.Series) else pd.Series(labels)).mean())
+
+
+def probe_scores(
+    X: Layer,
+    labels: pd.Series,
+    *,
+    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Array:
+    """Held-out scores of a linear probe, one per fold, of shape (folds,).
+
+    Categories: accuracy of a logistic regression, in [0, 1]. Numbers: R² of a ridge regression, in (−∞, 1].
+    Items of one group (a sentence, a word type) stay in one fold. Items without a label are left out.
+    Alain and Bengio 2018.
+    """
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y, numeric, splits = _prepared(X, labels, groups, folds, seed)
+    scores = []
+    for train, test in splits:
+        reader = RidgeCV(alphas=np.logspace(-2, 6, 9)) if numeric else LogisticRegression(max_iter=1000)
+        scores.append(make_pipeline(StandardScaler(), reader).fit(X[train], y[train]).score(X[test], y[test]))
+    return np.array(scores, dtype=np.float64)
+
+
+def _prepared(
+    X: Layer, labels: pd.Series, groups: Any, folds: int, seed: int
+) -> tuple[Array, npt.NDArray[Any], bool, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
+    """Labelled items only, the labels as an array, whether they are numbers, and the folds."""
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    if len(labels) != len(X):
+        raise InvalidInput(f"X has {len(X)} items and the feature {len(labels)}: give one label per item.")
+    kept = labels.notna().to_numpy()
+    y = labels[kept]
+    numeric = pd.api.types.is_float_dtype(y)
+    codes = y.to_numpy(dtype=np.float64) if numeric else y.astype(str).to_numpy(dtype=object)
+    counts = pd.Series(codes).value_counts()
+    if len(counts) < 2:
+        raise InvalidInput(f"The feature has {len(counts)} level among the labelled items: a probe needs 2.")
+    if not numeric and counts.min() < folds:
+        raise InvalidInput(
+            f"The level {counts.index[-1]!r} has {counts.min()} items, fewer than the {folds} folds: "
+            "merge rare levels, leave them out, or use fewer folds."
+        )
+    members = None if groups is None else np.asarray(groups)[kept]
+    if members is not None and len(np.unique(members)) < folds:
+        raise InvalidInput(f"There are {len(np.unique(members))} groups for {folds} folds: use fewer folds.")
+    kinds = (GroupKFold, KFold) if numeric else (StratifiedGroupKFold, StratifiedKFold)
+    splitter = kinds[members is None](folds, shuffle=True, random_state=seed)
+    X = centred(X[kept], "X")
+    return X, codes, numeric, list(splitter.split(X, codes, members))
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeResult:
+    """How well each layer of a system gives away one feature.
+
+    Attributes
+    ----------
+    scores
+        Held-out accuracy (categories) or R² (numbers), of shape (n_layers, n_folds).
+    chance
+        The same score for always answering the most frequent level, or the mean.
+    control
+        The same probe on labels that mean nothing (see `control_labels`), of shape (n_layers,).
+    """
+
+    system: str
+    feature: str
+    layers: tuple[int | str, ...]
+    scores: Array = field()
+    chance: float
+    control: Array = field()
+    score: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per layer: mean score, its spread over folds, control and chance."""
+        return pd.DataFrame(
+            {
+                "system": self.system,
+                "feature": self.feature,
+                "layer": np.array(self.layers, dtype=object),
+                self.score: self.scores.mean(axis=1),
+                "spread": self.scores.std(axis=1, ddof=1),
+                "control": self.control,
+                "chance": self.chance,
+            }
+        )
+
+
+def probe_layers(
+    activations: Activations,
+    stimuli: Stimuli,
+    feature: str,
+    *,
+    groups: str | None = "sentence",
+    folds: int = 5,
+    seed: int = 0,
+) -> ProbeResult:
+    """Probe every layer for a feature of the stimuli.
+
+    `groups` names a column of `stimuli.items` whose values stay in one fold: "sentence" by default, "word" to
+    ask whether the feature can be read off words that the probe has not seen; None for single items.
+    """
+    if feature not in stimuli.features.columns:
+        raise UnknownName.among("feature", feature, stimuli.features.columns)
+    activations.check_stimuli(stimuli)
+    labels = stimuli.features[feature]
+    members = None
+    if groups is not None and (groups != "sentence" or groups in stimuli.items.columns):
+        if groups not in stimuli.items.columns:
+            raise UnknownName.among("column of the items", groups, stimuli.items.columns)
+        members = stimuli.items[groups].to_numpy()
+    words = stimuli.items["word"] if "word" in stimuli.items.columns else None
+    random = control_labels(labels, words, seed=seed)
+    scores, control = [], []
+    with progress(f"probing {activations.system} for {feature}", len(activations.layers)) as step:
+        for layer in activations.layers:
+            X = as_layer(activations[layer], f"{activations.system}:{layer}")
+            scores.append(probe_scores(X, labels, groups=members, folds=folds, seed=seed))
+            control.append(probe_scores(X, random, groups=members, folds=folds, seed=seed).mean())
+            step.advance()
+    numeric = pd.api.types.is_float_dtype(labels)
+    return ProbeResult(
+        system=activations.system,
+        feature=feature,
+        layers=tuple(activations.layers),
+        scores=np.array(scores),
+        chance=0.0 if numeric else float(labels.value_counts(normalize=True).max()),
+        control=np.array(control),
+        score="R²" if numeric else "accuracy",
+        settings={"groups": groups, "folds": folds, "seed": seed},
+    )
+
+
+def control_labels(labels: pd.Series, words: pd.Series | None, *, seed: int = 0) -> pd.Series:
+    """Labels with no meaning, as many of each level: what a probe gets right on them it has memorised.
+
+    With `words`, all items of a word type get the label of another type, so that the probe can learn words by
+    heart (Hewitt and Liang 2019); without, the labels are shuffled over the items. Missing ones stay missing.
+    """
+    kept = labels.dropna()
+    types = kept.index if words is None else pd.Index(words[kept.index])
+    firsts = pd.Series(np.arange(len(kept)), index=types).groupby(level=0, sort=False).first()
+    borrowed = pd.Series(np.random.default_rng(seed).permutation(firsts.to_numpy()), index=firsts.index)
+    mixed = labels.copy()
+    mixed.loc[kept.index] = kept.iloc[borrowed[types].to_numpy()].to_numpy()
+    return mixed
