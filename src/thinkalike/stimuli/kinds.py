@@ -15,21 +15,15 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.differences import KINDS, kind_of
 
-KINDS = ("nominal", "ordinal", "numeric")
+__all__ = ["KINDS", "MISSING_CELLS", "Kind", "as_feature", "declaration", "kind_of", "level_name"]
 
 Kind = str | Sequence[object]
 """A name from `KINDS`, or the levels of an ordinal feature from lowest to highest."""
 
 MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
 """Cells of a foreign text file that mean "no value"."""
-
-
-def kind_of(column: pd.Series) -> str:
-    """The kind that the dtype of a feature column says."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return "ordinal" if column.dtype.ordered else "nominal"
-    return "numeric"
 
 
 def declaration(column: pd.Series) -> str | list[str]:
@@ -72,6 +66,8 @@ def _inferred_kind(column: pd.Series) -> Kind:
         return list(column.cat.categories) if column.dtype.ordered else "nominal"
     if pd.api.types.is_bool_dtype(column.dtype):
         return "nominal"
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return "numeric"
     values = column.dropna()
     if len(values) and any(isinstance(value, (bool, np.bool_)) for value in values):
         return "nominal"
@@ -88,9 +84,9 @@ def _number(value: object) -> float:
 
 def _names(column: pd.Series) -> pd.Series:
     """The level names of a column as objects; missing values stay missing."""
-    values = column.astype(object)
-    known = {value: level_name(value) for value in values.dropna().unique()}
-    return values.map(known).astype(object).where(values.notna(), None)
+    codes, values = pd.factorize(column, use_na_sentinel=True)
+    names = np.array([*(level_name(value) for value in values), None], dtype=object)
+    return pd.Series(names[codes], index=column.index, name=column.name, dtype=object)
 
 
 def _natural_levels(column: pd.Series) -> list[str]:
@@ -124,13 +120,15 @@ def _ordinal(column: pd.Series, levels: list[str], place: Callable[[int], str]) 
 def _categorical(column: pd.Series, levels: list[str], *, ordered: bool) -> pd.Series:
     if "" in levels:
         raise InvalidInput(f"Feature {column.name!r} has an empty level name: use a missing value or a name.")
-    categories = pd.Index(levels, dtype=object)
-    values = pd.Categorical(_names(column), categories=categories, ordered=ordered)
+    values = pd.Categorical(_names(column), categories=pd.Index(levels, dtype=object), ordered=ordered)
     return pd.Series(values, index=column.index, name=column.name)
 
 
 def _numeric(column: pd.Series, place: Callable[[int], str]) -> pd.Series:
-    values = pd.Series([_number(value) for value in column.astype(object)], column.index, np.float64)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        values = column.astype(np.float64)
+    else:
+        values = pd.Series([_number(value) for value in column.astype(object)], column.index, np.float64)
     strange = np.flatnonzero(column.notna().to_numpy() & ~np.isfinite(values.to_numpy()))
     if strange.size:
         row = int(strange[0])
@@ -138,7 +136,8 @@ def _numeric(column: pd.Series, place: Callable[[int], str]) -> pd.Series:
             f"{place(row)}: feature {column.name!r} is numeric but the value is {column.iloc[row]!r}: "
             "give a finite number, leave it empty, or declare the feature nominal."
         )
-    return values.rename(column.name)
+    values.name = column.name
+    return values
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

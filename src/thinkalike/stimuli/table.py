@@ -58,6 +58,49 @@ class Stimuli:
         self._sentences = _checked_sentences(self._items, sentences)
 
     @classmethod
+    def from_grammar(
+        cls,
+        n_sentences: int = 500,
+        seed: int = 0,
+        *,
+        grammar: str | os.PathLike[str] = "salle2024",
+        lexicon: str | os.PathLike[str] | None = None,
+        items: str | None = None,
+        balance: bool = False,
+        capital: bool = False,
+        full_stop: bool = False,
+        controls: Sequence[str] = (),
+        tokenizer: Any = None,
+    ) -> Stimuli:
+        """Make sentences, no two alike, whose words carry features.
+
+        Parameters
+        ----------
+        grammar : "salle2024" (Salle et al. 2024, Table S1), "clauses" (passives, conjunctions, prepositional
+            phrases, relative clauses), or the path of a TOML file with rules of one's own.
+        lexicon : TOML file with words of one's own instead of the grammar's.
+        items : "words" or "sentences"; None leaves it to the grammar.
+        balance : choose the sentences so that the feature differences correlate less.
+        capital, full_stop : whether sentences begin with a capital letter and end with a mark.
+        controls : names of control features to add, see `with_controls`.
+        """
+        from thinkalike.stimuli.making import stimuli_arguments
+
+        stimuli = cls(
+            **stimuli_arguments(
+                n_sentences,
+                seed,
+                grammar=grammar,
+                lexicon=lexicon,
+                items=items,
+                balance=balance,
+                capital=capital,
+                full_stop=full_stop,
+            )
+        )
+        return stimuli.with_controls(*controls, tokenizer=tokenizer) if controls else stimuli
+
+    @classmethod
     def from_table(
         cls,
         table: pd.DataFrame | str | os.PathLike[str],
@@ -116,6 +159,19 @@ class Stimuli:
                 f"The mask has shape {rows.shape}; ({len(self)},) was expected, one value per item."
             )
         return Stimuli(self._features.iloc[rows], items=self._items.iloc[rows], sentences=self._sentences)
+
+    def with_controls(self, *names: str, language: str = "en", tokenizer: Any = None) -> Stimuli:
+        """The same items with control features added: "zipf" (word frequency) and "subwords" (needs a tokenizer).
+
+        See `thinkalike.stimuli.controls`.
+        """
+        from thinkalike.stimuli.controls import control_features
+
+        controls = control_features(
+            names, self._items, self._sentences, language=language, tokenizer=tokenizer
+        )
+        features = pd.concat([self._features, controls], axis=1)
+        return Stimuli(features, items=self._items, sentences=self._sentences)
 
     def correlations(self, **options: Any) -> FeatureCorrelations:
         """Pearson correlations among the feature differences over all pairs of items, and variance inflation.

@@ -1,0 +1,79 @@
+"""Control features: properties of words that are not grammar but may explain as much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from thinkalike.errors import InvalidInput, UnknownName
+
+ZIPF_LEVELS = tuple(str(band) for band in range(9))
+
+
+def zipf_frequency(items: pd.DataFrame, sentences: pd.Series, *, language: str = "en", **_: Any) -> pd.Series:
+    """Word frequency in Zipf's bands: log10 of the occurrences per billion words, rounded; ordinal, 0 to 8.
+
+    Bands, not exact values: by exact frequency nearly every two words differ, so the feature would stand for the
+    identity of the word. Frequencies come from `wordfreq`; an unknown word has band 0.
+    """
+    from wordfreq import zipf_frequency as frequency
+
+    bands = {word: str(round(frequency(word, language))) for word in items["word"].unique()}
+    values = pd.Categorical(items["word"].map(bands), categories=list(ZIPF_LEVELS), ordered=True)
+    return pd.Series(values, index=items.index)
+
+
+def count_subwords(
+    items: pd.DataFrame, sentences: pd.Series, *, tokenizer: Any = None, **_: Any
+) -> pd.Series:
+    """How many tokens a word is split into, in its sentence; numeric.
+
+    Parameters
+    ----------
+    tokenizer : a fast Hugging Face tokenizer, or any function from a text to the (start, end) offsets of its tokens.
+    """
+    if tokenizer is None:
+        raise InvalidInput(
+            "The control 'subwords' needs a tokenizer: pass tokenizer=AutoTokenizer.from_pretrained(...)."
+        )
+    offsets = {name: _token_offsets(tokenizer, text) for name, text in sentences.items()}
+    counts = [
+        sum(a < end and b > start for a, b in offsets[sentence])
+        for sentence, start, end in zip(items["sentence"], items["start"], items["end"], strict=True)
+    ]
+    return pd.Series(counts, index=items.index, dtype=float)
+
+
+CONTROLS: dict[str, Callable[..., pd.Series]] = {"zipf": zipf_frequency, "subwords": count_subwords}
+COLUMNS = {"zipf": "zipf_frequency", "subwords": "n_subwords"}
+
+
+def control_features(
+    names: tuple[str, ...], items: pd.DataFrame, sentences: pd.Series, **options: Any
+) -> pd.DataFrame:
+    """The control features of words in sentences, a column each."""
+    for name in names:
+        if name not in CONTROLS:
+            raise UnknownName.among("control feature", name, CONTROLS)
+    if "sentence" not in items:
+        raise InvalidInput("Control features are for words in sentences, and these items are not words.")
+    return pd.DataFrame({COLUMNS[name]: CONTROLS[name](items, sentences, **options) for name in names})
+
+
+def _token_offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    if not hasattr(tokenizer, "is_fast"):
+        return list(tokenizer(text))
+    if not tokenizer.is_fast:
+        raise InvalidInput(
+            f"{type(tokenizer).__name__} does not say where its tokens stand: use its fast version, use_fast=True."
+        )
+    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+    return [_trimmed(text, start, end) for start, end in encoded["offset_mapping"]]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The offsets of a token without the space that some tokenizers count to it."""
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end

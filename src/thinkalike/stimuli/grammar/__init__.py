@@ -1,0 +1,7 @@
+"""Sentences from rules and words that live in TOML files; `docs/stimuli.md` says how to write one's own."""
+
+from thinkalike.stimuli.grammar.tables import tabulate
+from thinkalike.stimuli.grammar.loading import Grammar, load_grammar, shipped_grammars
+from thinkalike.stimuli.grammar.sampling import Draw, draw
+
+__all__ = ["Draw", "Grammar", "draw", "load_grammar", "shipped_grammars", "tabulate"]

@@ -1,0 +1,180 @@
+"""Reading a grammar: rules, features and lexicon, checked against each other."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.grammar.domain import Domain, read_domain
+from thinkalike.stimuli.grammar.frames import Frame, make_frames
+from thinkalike.stimuli.grammar.lexicon import LexicalCategory, read_lexicon
+from thinkalike.stimuli.grammar.rules import Rule, read_rules
+from thinkalike.stimuli.grammar.source import Source, read_source
+
+FOLDER = Path(__file__).parent.parent / "grammars"
+ITEMS = ("words", "sentences")
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A grammar that was read and checked; `frames` are the kinds of sentence that it makes.
+
+    Attributes
+    ----------
+    items : "words" or "sentences", what the grammar describes unless one asks for the other.
+    full_stops : the mark at the end of a sentence → the sentence features it needs; the first that fits is taken.
+    """
+
+    path: Path
+    start: str
+    rules: dict[str, list[Rule]]
+    lexicon: dict[str, LexicalCategory]
+    domain: Domain
+    items: str = "words"
+    full_stops: tuple[tuple[str, dict[str, str]], ...] = ((".", {}),)
+
+    @cached_property
+    def frames(self) -> list[Frame]:
+        frames = make_frames(self.start, self.rules, self.lexicon, self.domain)
+        if not frames:
+            raise InvalidInput(
+                f"{self.path}: the rules and the lexicon together make no sentence of {self.start!r}."
+            )
+        return frames
+
+    @property
+    def n_sides(self) -> int:
+        """1 for sentences, 2 for pairs of sentences."""
+        return len(self.rules[self.start][0].sides)
+
+    @property
+    def sentence_features(self) -> set[str]:
+        """The features that hold for a whole sentence: those of the start category."""
+        return {feature for rule in self.rules[self.start] for feature in rule.left.demands} & set(
+            self.domain.columns
+        )
+
+
+def shipped_grammars() -> list[str]:
+    """The names that `load_grammar` knows: the files in our folder that have rules."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if not path.stem.startswith("lexicon"))
+
+
+def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str] | None = None) -> Grammar:
+    """Read a shipped grammar by its name, or one's own from a TOML file.
+
+    Parameters
+    ----------
+    lexicon : TOML file whose sections replace the grammar's own lexicon.
+    """
+    source = read_source(_path_of(grammar))
+    domain = read_domain(source)
+    syntax = source.content.get("syntax")
+    if not isinstance(syntax, dict) or not isinstance(syntax.get("rules"), str):
+        raise source.error(1, "there is no section [syntax] with rules = '''…'''.")
+    rules: dict[str, list[Rule]] = {}
+    for rule in read_rules(syntax["rules"], source, domain):
+        rules.setdefault(rule.left.name, []).append(rule)
+    start = str(syntax.get("start", next(iter(rules))))
+    items = str(syntax.get("items", "words"))
+    if items not in ITEMS:
+        raise source.error(
+            source.key_line("syntax", "items"), str(UnknownName.among("sort of items", items, ITEMS))
+        )
+    used = {symbol.name for group in rules.values() for rule in group for symbol in rule.symbols}
+    words = _read_words(source, lexicon, domain, used - set(rules))
+    _check_rules(start, rules, words, source)
+    return Grammar(source.path, start, rules, words, domain, items, _read_full_stops(source, domain))
+
+
+def _path_of(grammar: str | os.PathLike[str]) -> Path:
+    path = Path(grammar)
+    if path.suffix == ".toml":
+        return path
+    if str(grammar) not in shipped_grammars():
+        known = [*shipped_grammars(), "or the path of a .toml file"]
+        raise UnknownName.among("grammar", grammar, known)
+    return FOLDER / f"{grammar}.toml"
+
+
+def _read_words(
+    source: Source, lexicon: str | os.PathLike[str] | None, domain: Domain, used: set[str]
+) -> dict[str, LexicalCategory]:
+    """The sections of the lexicon that the rules use: one lexicon can serve several grammars."""
+    own = source.content.get("lexicon")
+    if lexicon is None and isinstance(own, dict):
+        sections = {name: own[name] for name in own if name in used}
+        return read_lexicon(sections, source, domain, prefix="lexicon.")
+    if lexicon is None and not isinstance(own, str):
+        raise source.error(
+            1, "there is no lexicon: lexicon = 'file.toml', or sections [lexicon.Noun] and so on."
+        )
+    path = Path(lexicon) if lexicon is not None else source.path.parent / str(own)
+    words = read_source(path)
+    return read_lexicon({name: words.content[name] for name in words.content if name in used}, words, domain)
+
+
+def _read_full_stops(source: Source, domain: Domain) -> tuple[tuple[str, dict[str, str]], ...]:
+    given: dict[str, Any] = source.content.get("full_stop", {})
+    stops = []
+    for mark, needs in given.items():
+        line = source.key_line("full_stop", mark)
+        condition = {str(feature): str(value) for feature, value in needs.items()}
+        for feature, value in condition.items():
+            domain.check(feature, value, source, line)
+        stops.append((mark, condition))
+    return (*stops, (".", {}))
+
+
+def _check_rules(
+    start: str, rules: dict[str, list[Rule]], lexicon: dict[str, LexicalCategory], source: Source
+) -> None:
+    if start not in rules:
+        line = source.key_line("syntax", "start")
+        raise source.error(line, str(UnknownName.among("category with rules", start, rules)))
+    known = [*rules, *lexicon]
+    mentioned = {name: {f for rule in group for f in rule.left.demands} for name, group in rules.items()}
+    for rule in (rule for group in rules.values() for rule in group):
+        for symbol in rule.symbols:
+            if symbol.name not in known:
+                raise source.error(rule.line, str(UnknownName.among("category", symbol.name, known)))
+            for feature in symbol.demands if symbol.name in rules else ():
+                if feature not in mentioned[symbol.name]:
+                    raise source.error(
+                        rule.line, f"no rule for {symbol.name} says anything about {feature!r}."
+                    )
+        _check_sides(rule, rules[start], source)
+    _check_no_recursion(start, rules, (), source)
+
+
+def _check_sides(rule: Rule, starts: list[Rule], source: Source) -> None:
+    expected = len(starts[0].sides) if any(rule is one for one in starts) else 1
+    if len(rule.sides) != expected:
+        raise source.error(
+            rule.line,
+            f"{len(rule.sides)} sides where {expected} were expected: only rules of the start category make pairs.",
+        )
+    labels: dict[str, str] = {}
+    for symbol in rule.symbols:
+        if symbol.label and labels.setdefault(symbol.label, symbol.name) != symbol.name:
+            raise source.error(
+                rule.line, f"the label :{symbol.label} stands on {labels[symbol.label]} and {symbol.name}."
+            )
+
+
+def _check_no_recursion(
+    name: str, rules: dict[str, list[Rule]], above: tuple[str, ...], source: Source
+) -> None:
+    for rule in rules.get(name, ()):
+        for symbol in rule.symbols:
+            if symbol.name in (*above, name):
+                raise source.error(
+                    rule.line,
+                    f"{symbol.name} contains itself, so there is no end of sentences: "
+                    "write the inner one as a category of its own.",
+                )
+            _check_no_recursion(symbol.name, rules, (*above, name), source)

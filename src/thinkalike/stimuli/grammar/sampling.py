@@ -1,0 +1,110 @@
+"""Drawing distinct sentences from frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from thinkalike.errors import InvalidInput
+from thinkalike.stimuli.grammar.frames import Frame, Word
+
+
+class Draw(NamedTuple):
+    """One sentence (or pair of sentences): the words of each side, and the features of the whole."""
+
+    sides: tuple[tuple[Word, ...], ...]
+    features: dict[str, str]
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        return tuple(" ".join(word.text for word in side) for side in self.sides)
+
+
+def draw(frames: list[Frame], n: int, rng: np.random.Generator, *, at_least: int | None = None) -> list[Draw]:
+    """Draw `n` distinct sentences, spread over the frames by their weights.
+
+    A frame that has fewer sentences than its share gives all of them, and the others give more. When the grammar
+    has fewer than `n` sentences (or `at_least` so many, if given), that is an error that says how many there are.
+    """
+    if n < 1:
+        raise InvalidInput(f"{n} sentences were asked for: ask for at least one.")
+    # Frames of one rule in random order: shares smaller than one sentence then fall on any of them.
+    shuffled = rng.permutation(len(frames))
+    order = shuffled[np.argsort([frames[i].rule for i in shuffled], kind="stable")]
+    streams = [_Stream(frames[i], rng) for i in order]
+    drawn: dict[tuple[str, ...], Draw] = {}
+    while streams and len(drawn) < n:
+        weights = np.array([stream.frame.weight for stream in streams])
+        wanted = _shares(weights, n - len(drawn), rng)
+        for stream, count in zip(streams, wanted, strict=True):
+            for one in stream.take(int(count)):
+                drawn.setdefault(one.text, one)
+        streams = [stream for stream in streams if not stream.exhausted]
+    needed = n if at_least is None else at_least
+    if len(drawn) < needed:
+        raise InvalidInput(
+            f"{needed} different sentences were asked for, but the grammar makes only {len(drawn)}: ask for fewer, "
+            "or add words to the lexicon."
+        )
+    sentences = list(drawn.values())
+    return [sentences[i] for i in rng.permutation(len(sentences))]
+
+
+def _shares(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """How many of `n` fall to each weight: systematic sampling, so never one more or less than its share."""
+    edges = np.cumsum(weights) / weights.sum() * n
+    edges[-1] = n
+    return np.diff(np.floor(edges + rng.random()).astype(np.int64), prepend=0)
+
+
+@dataclass
+class _Stream:
+    """The sentences of one frame in random order, none twice."""
+
+    frame: Frame
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        self.sizes = [len(slot.options) for slot in self.frame.slots]
+        self.taken: set[tuple[int, ...]] = set()
+
+    @property
+    def exhausted(self) -> bool:
+        return len(self.taken) >= self.frame.size
+
+    def take(self, count: int) -> Iterator[Draw]:
+        """Up to `count` more; fewer when words would repeat, or when no more are left."""
+        for choice in self._choices(count) if count else ():
+            self.taken.add(choice)
+            if self._is_distinct(choice):
+                yield self._fill(choice)
+
+    def _choices(self, count: int) -> list[tuple[int, ...]]:
+        """Random fillings that were not taken before: by rejection while few are taken, else from the rest."""
+        if self.frame.size > 4 * (len(self.taken) + count):
+            found: dict[tuple[int, ...], None] = {}
+            while len(found) < count:
+                numbers = self.rng.integers(0, self.sizes, size=(count - len(found), len(self.sizes)))
+                found.update((one, None) for one in map(tuple, numbers.tolist()) if one not in self.taken)
+            return list(found)
+        every = np.stack(np.unravel_index(self.rng.permutation(self.frame.size), self.sizes), axis=1)
+        return [one for one in map(tuple, every.tolist()) if one not in self.taken][:count]
+
+    def _is_distinct(self, choice: tuple[int, ...]) -> bool:
+        used = [
+            (slot.category, slot.options[option][0])
+            for slot, option in zip(self.frame.slots, choice, strict=True)
+            if slot.distinct
+        ]
+        return len(set(used)) == len(used)
+
+    def _fill(self, choice: tuple[int, ...]) -> Draw:
+        slots = self.frame.slots
+        sides = tuple(
+            tuple(slots[slot].options[choice[slot]][1][mention] for slot, mention in side)
+            for side in self.frame.sides
+        )
+        return Draw(sides, self.frame.features)

@@ -1,0 +1,55 @@
+"""TOML files that can say on which line something stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thinkalike.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Source:
+    """A TOML file: its content, and its text for looking up lines."""
+
+    path: Path
+    text: str
+    content: dict[str, Any]
+
+    def block_line(self, block: str) -> int:
+        """The line on which a multi-line string starts."""
+        return self.text.count("\n", 0, max(self.text.find(block), 0)) + 1
+
+    def key_line(self, section: str, key: str) -> int:
+        """The line on which `key` is set in `[section]`; 1 when it is written in a way we cannot find."""
+        within = section == ""
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            header = re.fullmatch(r"\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?", line)
+            if header:
+                within = header.group(1).replace('"', "") == section
+            elif within and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
+                return number
+        return 1
+
+    def error(self, line: int, message: str) -> InvalidInput:
+        return InvalidInput(f"{self.path}, line {line}: {message}")
+
+
+def read_source(path: str | os.PathLike[str]) -> Source:
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise InvalidInput(f"{path} cannot be read ({reason}): give the path of a TOML file.") from error
+    try:
+        return Source(path, text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        line = int(found.group(1)) if found else text.count("\n") + 1
+        reason = re.sub(r"\s*\(at .*\)", "", str(error))
+        raise InvalidInput(f"{path}, line {line}: not valid TOML ({reason}).") from error

@@ -1,0 +1,38 @@
+"""From a grammar's name to stimuli: draw, and choose among the drawn when they are to be balanced."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from thinkalike.stimuli.balance import choose_balanced
+from thinkalike.stimuli.grammar import draw, load_grammar, tabulate
+
+POOL = 4
+"""How many times the sentences asked for are drawn to choose from when they are to be balanced."""
+
+
+def stimuli_arguments(
+    n_sentences: int,
+    seed: int,
+    *,
+    grammar: str | os.PathLike[str],
+    lexicon: str | os.PathLike[str] | None,
+    items: str | None,
+    balance: bool,
+    capital: bool,
+    full_stop: bool,
+) -> dict[str, Any]:
+    """The arguments of `Stimuli`; see `Stimuli.from_grammar`."""
+    read = load_grammar(grammar, lexicon)
+    rng = np.random.default_rng(seed)
+    if balance:
+        drawn = draw(read.frames, POOL * n_sentences, rng, at_least=n_sentences)
+        table = tabulate(read, drawn, items=items)
+        chosen = choose_balanced(table["features"], table["items"]["sentence"], n_sentences, rng)
+        drawn = [drawn[i] for i in chosen]
+    else:
+        drawn = draw(read.frames, n_sentences, rng)
+    return tabulate(read, drawn, items=items, capital=capital, full_stop=full_stop)
