@@ -1,4 +1,4 @@
-"""The heat map of correlations among features."""
+"""The correlations among the features of a set of stimuli, as a figure of its own."""
 
 from __future__ import annotations
 
@@ -7,45 +7,29 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-CELL = 46
+from thinkalike.charts.heatmap import feature_correlations
+from thinkalike.charts.theme import LIGHT, Theme, themed
 
 
-def correlation_chart(frame: pd.DataFrame, *, order: Sequence[str]) -> alt.LayerChart:
-    """A square of cells coloured from −1 to 1, the value written in each.
+def correlation_chart(frame: pd.DataFrame, *, order: Sequence[str], theme: Theme = LIGHT) -> alt.LayerChart:
+    """The matrix of correlations (Figure S5 of Salle et al. 2024), ready to be saved.
 
     Parameters
     ----------
-    frame : columns `feature`, `other`, `correlation`.
+    frame : columns `feature`, `other`, `correlation`; a cell without a correlation stays empty.
     order : the features from top to bottom and from left to right.
     """
-    table = frame.assign(
-        **{axis: frame[axis].str.replace("_", " ") for axis in ("feature", "other")},
-        label=[_label(value) for value in frame["correlation"]],
-    )
-    names = [name.replace("_", " ") for name in order]
-    base = alt.Chart(table).encode(
-        x=alt.X("other:N", sort=names, title=None, axis=alt.Axis(labelAngle=-40)),
-        y=alt.Y("feature:N", sort=names, title=None),
-        tooltip=["feature", "other", alt.Tooltip("correlation:Q", format=".3f")],
-    )
-    cells = base.mark_rect(stroke="white").encode(
-        color=alt.Color(
-            "correlation:Q",
-            scale=alt.Scale(scheme="blueorange", domain=[-1, 1]),
-            legend=alt.Legend(title="Pearson r"),
-        )
-    )
-    labels = base.mark_text(fontSize=11).encode(
-        text="label:N",
-        color=alt.condition("abs(datum.correlation) > 0.6", alt.value("white"), alt.value("#333")),
-    )
-    side = CELL * len(names)
-    title = alt.TitleParams("Correlations among feature differences", anchor="start")
-    return alt.layer(cells, labels).properties(width=side, height=side, title=title)
+    data = pd.DataFrame(
+        {
+            "a": frame["feature"].map(_readable),
+            "b": frame["other"].map(_readable),
+            "correlation": frame["correlation"],
+        }
+    ).dropna()
+    title = "Pearson correlations among feature differences"
+    chart = feature_correlations(data, features=[_readable(name) for name in order], title=title, theme=theme)
+    return themed(chart, theme)
 
 
-def _label(value: float) -> str:
-    """Two decimals and a true minus; a dash where there is no correlation."""
-    if pd.isna(value):
-        return "–"
-    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+def _readable(name: str) -> str:
+    return str(name).replace("_", " ")

@@ -1,0 +1,67 @@
+"""Whole systems against each other: the mean similarity of their layers, beside what chance gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from thinkalike.charts.theme import LIGHT, Data, Theme
+
+OBSERVED, UNTRAINED, CHANCE = "these systems", "untrained copies", "chance reaches (95 %)"
+_TICK = "M-0.12,-1H0.12V1H-0.12Z"
+
+
+def system_pairs(
+    data: Data,
+    *,
+    pairs: Sequence[str],
+    domain: tuple[float, float],
+    controls: bool = False,
+    title: str = "",
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Mean τ_w over all layers of two systems, against the 95th percentile of chance and untrained copies.
+
+    Parameters
+    ----------
+    data : rows of `pair`, `kind` (one of the three names above), `value`, `note`.
+    pairs : top to bottom.
+    controls : whether there are rows of untrained copies.
+    """
+    looks = {
+        OBSERVED: (theme.sequential[4], "circle"),
+        **({UNTRAINED: (theme.systems[1], "diamond")} if controls else {}),
+        CHANCE: (theme.muted, _TICK),
+    }
+    kinds = list(looks)
+    base = alt.Chart(data).encode(
+        x=alt.X(
+            "value:Q",
+            title="mean τ_w over all pairs of layers",
+            scale=alt.Scale(domain=list(domain), nice=False),
+            axis=alt.Axis(tickCount=5),
+        ),
+        y=alt.Y(
+            "pair:N",
+            sort=list(pairs),
+            title=None,
+            axis=alt.Axis(domain=False, ticks=False, labelLimit=260, labelColor=theme.ink, labelFontSize=12),
+        ),
+    )
+    stems = (
+        base.transform_filter(f"datum.kind === {OBSERVED!r}")
+        .mark_bar(height=2, color=theme.sequential[4], opacity=0.5)
+        .encode()
+    )
+    legend = alt.Legend(orient="bottom", title=None, symbolStrokeWidth=2)
+    points = base.mark_point(filled=True, size=110, opacity=1, strokeWidth=2).encode(
+        color=alt.Color(
+            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[looks[k][0] for k in kinds])
+        ),
+        shape=alt.Shape(
+            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[looks[k][1] for k in kinds])
+        ),
+        tooltip=["pair:N", "kind:N", alt.Tooltip("value:Q", format=".2f"), "note:N"],
+    )
+    return alt.layer(stems, points).properties(width=420, height=alt.Step(36), title=title)

@@ -1,0 +1,138 @@
+"""Matrices: every layer against every other, with the boundaries of the systems; features against features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from thinkalike.charts.theme import LIGHT, Data, Theme
+
+
+def similarity_matrix(
+    data: Data,
+    *,
+    systems: Sequence[tuple[str, Sequence[str]]],
+    domain: tuple[float, float],
+    label: str,
+    diverging: bool,
+    every: int = 1,
+    title: str = "",
+    selectable: bool = False,
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Similarity of all layers of all systems (Figure 2 of Salle et al. 2024).
+
+    Parameters
+    ----------
+    data : rows of `i`, `j` (places of the two layers, from 0), `value`, and for the tooltip `a`, `b`.
+    systems : name and layer labels of each system, in the order of the rows.
+    label : what a value is called, e.g. "τ_w".
+    diverging : whether 0 is the middle of the colours, or their low end.
+    every : label only each so-manieth layer.
+    selectable : add the parameters `row` and `column`: the cell that is outlined.
+    """
+    n = sum(len(layers) for _, layers in systems)
+    ramp = theme.diverging if diverging else theme.sequential
+    place = alt.Scale(domain=[0, n], nice=False, zero=False)
+    cells = (
+        alt.Chart(data)
+        .transform_calculate(i_end="datum.i + 1", j_end="datum.j + 1")
+        .mark_rect(strokeWidth=0)
+        .encode(
+            x=alt.X("j:Q", scale=place, axis=None),
+            x2="j_end:Q",
+            y=alt.Y("i:Q", scale=alt.Scale(domain=[n, 0], nice=False, zero=False), axis=None),
+            y2="i_end:Q",
+            color=alt.Color(
+                "value:Q",
+                scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
+                legend=alt.Legend(
+                    title=label, orient="bottom", direction="horizontal", gradientLength=160, gradientThickness=8
+                ),
+            ),
+            tooltip=[alt.Tooltip("a:N"), alt.Tooltip("b:N"), alt.Tooltip("value:Q", title=label, format=".2f")],
+        )
+    )
+    parts = [cells, *_boundaries(systems, theme), *_names(systems, every, theme)]
+    if selectable:
+        outline = cells.transform_filter("datum.i === row && datum.j === column").mark_rect(
+            filled=False, fillOpacity=0, stroke=theme.ink, strokeWidth=2.5
+        )
+        parts.append(outline.encode(color=alt.value(theme.ink)))
+    chart = alt.layer(*parts).properties(width=380, height=380, title=title)
+    if selectable:
+        chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))
+    return chart
+
+
+def feature_correlations(
+    data: Data, *, features: Sequence[str], title: str = "", theme: Theme = LIGHT
+) -> alt.LayerChart:
+    """Pearson correlations among features (Figure S5 of Salle et al. 2024).
+
+    Parameters
+    ----------
+    data : rows of `a`, `b`, `correlation`; one per cell that is to be shown.
+    """
+    order = list(features)
+    base = alt.Chart(data).encode(
+        x=alt.X("b:N", sort=order, title=None, axis=alt.Axis(labelAngle=-40, domain=False, ticks=False)),
+        y=alt.Y("a:N", sort=order, title=None, axis=alt.Axis(domain=False, ticks=False)),
+    )
+    cells = base.mark_rect().encode(
+        color=alt.Color(
+            "correlation:Q",
+            scale=alt.Scale(domain=[-1, 1], range=list(theme.diverging)),
+            legend=None,
+        ),
+        tooltip=["a:N", "b:N", alt.Tooltip("correlation:Q", format=".3f")],
+    )
+    strong = alt.condition("abs(datum.correlation) > 0.55", alt.value(theme.surface), alt.value(theme.ink))
+    numbers = base.mark_text(fontSize=10).encode(text=alt.Text("correlation:Q", format=".2f"), color=strong)
+    side = 34 * len(order)
+    return alt.layer(cells, numbers).properties(width=side, height=side, title=title)
+
+
+def _boundaries(systems: Sequence[tuple[str, Sequence[str]]], theme: Theme) -> list[alt.Chart]:
+    """Lines between the systems, in the colour of the surface, so that the blocks stand apart."""
+    edges = pd.DataFrame({"edge": _starts(systems)[1:-1]})
+    rule = alt.Chart(edges).mark_rule(color=theme.surface, strokeWidth=3)
+    return [rule.encode(x=alt.X("edge:Q", axis=None)), rule.encode(y=alt.Y("edge:Q", axis=None))]
+
+
+def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Theme) -> list[alt.Chart]:
+    """System names and layer labels along the top and the left edge."""
+    starts = _starts(systems)
+    names = pd.DataFrame(
+        {
+            "name": [name for name, _ in systems],
+            "middle": [(a + b) / 2 for a, b in zip(starts[:-1], starts[1:], strict=True)],
+        }
+    )
+    ticks = pd.DataFrame(
+        [
+            {"name": layer, "middle": start + k + 0.5}
+            for (_, layers), start in zip(systems, starts[:-1], strict=True)
+            for k, layer in enumerate(layers)
+            if k % every == 0
+        ]
+    )
+    name = alt.Chart(names).encode(text="name:N")
+    tick = alt.Chart(ticks).encode(text="name:N")
+    across, down = alt.X("middle:Q", axis=None), alt.Y("middle:Q", axis=None)
+    small = {"fontSize": 9, "color": theme.muted}
+    return [
+        name.mark_text(baseline="bottom", dy=-17, fontSize=12).encode(x=across, y=alt.value(0)),
+        name.mark_text(baseline="bottom", angle=270, dy=-17, fontSize=12).encode(y=down, x=alt.value(0)),
+        tick.mark_text(baseline="bottom", dy=-4, **small).encode(x=across, y=alt.value(0)),
+        tick.mark_text(align="right", dx=-5, **small).encode(y=down, x=alt.value(0)),
+    ]
+
+
+def _starts(systems: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
+    starts = [0]
+    for _, layers in systems:
+        starts.append(starts[-1] + len(layers))
+    return starts

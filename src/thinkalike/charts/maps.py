@@ -1,0 +1,116 @@
+"""Maps: words of a layer, layers of all systems, whole systems. Both axes always have the same scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from thinkalike.charts.theme import LIGHT, Data, Theme, system_color, system_shape
+
+
+def word_map(
+    data: Data,
+    *,
+    feature: str,
+    levels: Sequence[str] | None,
+    ordered: bool = False,
+    extent: float = 1.0,
+    title: str = "",
+    legend: bool = True,
+    theme: Theme = LIGHT,
+) -> alt.Chart:
+    """The words of one layer, coloured by a feature.
+
+    Parameters
+    ----------
+    data : rows of `x`, `y`, `word`, `context`, `value` (of the feature; null where it is missing).
+    levels : the values of a feature with levels; None for a numeric one.
+    ordered : whether the levels are steps of one ramp.
+    extent : the map shows −extent … extent on both axes.
+    """
+    legend_of = alt.Legend(title=feature, orient="bottom", columns=4, symbolSize=60) if legend else None
+    if levels is None:
+        gradient = alt.Legend(title=feature, orient="bottom", gradientLength=140, gradientThickness=8)
+        color = alt.Color(
+            "value:Q",
+            scale=alt.Scale(range=list(theme.sequential[1:])),
+            legend=gradient if legend else None,
+        )
+    else:
+        colors = _steps(theme, len(levels)) if ordered else theme.level_colors(len(levels))
+        color = alt.Color(
+            "value:N", scale=alt.Scale(domain=list(levels), range=colors), sort=None, legend=legend_of
+        )
+    known = alt.condition("isValid(datum.value)", color, alt.value(theme.rule))
+    return (
+        alt.Chart(data)
+        .mark_point(filled=True, size=22, opacity=0.8)
+        .encode(
+            x=_free_axis("x", extent),
+            y=_free_axis("y", extent),
+            color=known,
+            tooltip=["word:N", alt.Tooltip("value:N", title=feature), "context:N"],
+        )
+        .properties(width=260, height=260, title=title)
+    )
+
+
+def layer_map(
+    data: Data,
+    *,
+    systems: Sequence[str],
+    extent: float,
+    title: str = "",
+    legend: bool = True,
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Layers of all systems, joined in the order of their depth.
+
+    Parameters
+    ----------
+    data : rows of `system`, `layer`, `place` (depth from 0), `x`, `y`, `end` (whether to write the layer beside it).
+    """
+    colors = {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)} if legend else {"legend": None}
+    base = alt.Chart(data).encode(
+        x=_free_axis("x", extent), y=_free_axis("y", extent), color=system_color(systems, theme, **colors)
+    )
+    path = base.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="place:Q", detail="system:N")
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        shape=system_shape(systems, **colors), tooltip=["system:N", "layer:N"]
+    )
+    labels = (
+        base.transform_filter("datum.end").mark_text(align="left", dx=8, dy=-6, fontSize=11).encode(text="layer:N")
+    )
+    return alt.layer(path, points, labels).properties(width=320, height=320, title=title)
+
+
+def system_map(
+    data: Data, *, systems: Sequence[str], extent: float, title: str = "", theme: Theme = LIGHT
+) -> alt.LayerChart:
+    """Whole systems by the distance of their profiles.
+
+    Parameters
+    ----------
+    data : rows of `system`, `x`, `y`.
+    """
+    base = alt.Chart(data).encode(
+        x=_free_axis("x", extent), y=_free_axis("y", extent), color=system_color(systems, theme, legend=None)
+    )
+    points = base.mark_point(filled=True, size=120, opacity=1).encode(shape=system_shape(systems, legend=None))
+    names = base.mark_text(dy=-14).encode(text="system:N")
+    return alt.layer(points, names).properties(width=320, height=320, title=title)
+
+
+def _free_axis(field: str, extent: float) -> alt.X | alt.Y:
+    """An axis without numbers: on a map only distances mean anything."""
+    channel = alt.X if field == "x" else alt.Y
+    scale = alt.Scale(domain=[-extent, extent], nice=False)
+    return channel(f"{field}:Q", scale=scale, axis=None)
+
+
+def _steps(theme: Theme, n: int) -> list[str]:
+    """`n` colours along the ramp, its faint end left out."""
+    ramp = theme.sequential[1:]
+    last = len(ramp) - 1
+    return [ramp[round(k * last / max(1, n - 1))] for k in range(n)]

@@ -1,0 +1,124 @@
+"""One pair of layers: which features matter in both, and what each adds to τ_w."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color
+
+# Labels of points closer than this share of the axis are pushed apart.
+_LABEL_GAP = 0.062
+
+
+def importance_scatter(
+    data: Data,
+    *,
+    names: tuple[str, str],
+    features: Sequence[str],
+    domain: tuple[float, float],
+    title: str = "",
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Importance in one layer against importance in the other; on the diagonal they agree (Figure 4).
+
+    Parameters
+    ----------
+    data : rows of `feature`, `a`, `b`.
+    names : of layer a, on the horizontal axis, and of layer b.
+    domain : of both axes.
+    """
+    low, high = domain
+    gap = _LABEL_GAP * (high - low)
+    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    x = alt.X("a:Q", scale=scale, title=names[0], axis=alt.Axis(tickCount=5, grid=False))
+    y = alt.Y("b:Q", scale=scale, title=names[1], axis=alt.Axis(tickCount=5, grid=False))
+    ends = alt.Chart(pd.DataFrame({"a": [low, high], "b": [low, high]}))
+    diagonal = ends.mark_line(color=theme.rule, strokeWidth=1.5).encode(x=x, y=y)
+    color = feature_color(features, theme, legend=None)
+    points = (
+        alt.Chart(data)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            color=color,
+            tooltip=[
+                "feature:N",
+                alt.Tooltip("a:Q", title="in the first", format=".3f"),
+                alt.Tooltip("b:Q", title="in the second", format=".3f"),
+            ],
+        )
+    )
+    # Labels stand to the right of points on the left half and the other way round. On each side the k-th lowest label
+    # goes to the running maximum of (b − k · gap), plus k · gap: no two overlap, none moves further than it must, and
+    # Vega works it out anew for every pair that is shown.
+    placed = (
+        alt.Chart(data)
+        .transform_calculate(right=f"datum.a < {low + 0.5 * (high - low)!r}")
+        .transform_window(rank="row_number()", sort=[alt.SortField("b")], groupby=["right"])
+        .transform_calculate(free=f"datum.b - datum.rank * {gap!r}")
+        .transform_window(pushed="max(free)", sort=[alt.SortField("rank")], frame=[None, 0], groupby=["right"])
+        .transform_calculate(label=f"datum.pushed + datum.rank * {gap!r}")
+    )
+    labels = placed.mark_text(
+        align=alt.expr("datum.right ? 'left' : 'right'"), dx=alt.expr("datum.right ? 9 : -9"), fontSize=11
+    ).encode(x=x, y=alt.Y("label:Q"), text="feature:N", color=color)
+    leaders = (
+        placed.transform_filter(f"datum.label - datum.b > {0.5 * gap!r}")
+        .mark_rule(strokeWidth=0.6, opacity=0.5)
+        .encode(x=x, y=y, y2="label:Q", color=color)
+    )
+    return alt.layer(diagonal, leaders, points, labels).properties(width=300, height=300, title=title)
+
+
+def contribution_bars(
+    data: Data,
+    *,
+    features: Sequence[str],
+    domain: tuple[float, float],
+    total: str = "τ_w",
+    title: str = "",
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """What each feature adds to τ_w, the largest first, and below them their sum.
+
+    Parameters
+    ----------
+    data : rows of `feature`, `contribution`; the row whose feature is `total` is the sum.
+    """
+    last = f"datum.feature === {total!r}"
+    scale = alt.Scale(domain=[*features, total], range=[*theme.feature_colors(len(features)), theme.ink])
+    base = (
+        alt.Chart(data)
+        .transform_calculate(order=f"{last} ? -10 : datum.contribution")
+        .encode(
+            y=alt.Y(
+                "feature:N",
+                sort=alt.EncodingSortField("order", op="max", order="descending"),
+                title=None,
+                axis=alt.Axis(domain=False, ticks=False, labelLimit=140, labelColor=theme.ink),
+            )
+        )
+    )
+    x = alt.X(
+        "contribution:Q",
+        title="contribution to τ_w",
+        scale=alt.Scale(domain=list(domain), nice=False),
+        axis=alt.Axis(tickCount=5),
+    )
+    bars = base.mark_bar(height=alt.RelativeBandSize(0.66)).encode(
+        x=x,
+        color=alt.Color("feature:N", scale=scale, legend=None),
+        tooltip=["feature:N", alt.Tooltip("contribution:Q", format="+.3f")],
+    )
+    numbers = base.mark_text(
+        align=alt.expr("datum.contribution < 0 ? 'right' : 'left'"),
+        dx=alt.expr("datum.contribution < 0 ? -4 : 4"),
+        fontSize=10,
+        color=theme.muted,
+    ).encode(x=x, text=alt.Text("contribution:Q", format="+.2f"))
+    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=theme.muted).encode(x="zero:Q")
+    return alt.layer(bars, zero, numbers).properties(width=300, height=300, title=title)

@@ -1,0 +1,109 @@
+"""What each layer of one system is organised by, and how well the features predict its distances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color
+
+
+def importance_profile(
+    data: Data,
+    *,
+    layers: Sequence[str],
+    features: Sequence[str],
+    domain: tuple[float, float],
+    title: str = "",
+    legend: bool = True,
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Importance over layers, a line per feature with a band for its spread (Figure 3 of Salle et al. 2024).
+
+    Parameters
+    ----------
+    data : rows of `place` (0, 1, …), `layer`, `feature`, `importance`, `low`, `high`.
+    features : in the order that gives each its colour.
+    domain : the axis of importance; give the same to every system, so that they can be read together.
+
+    The chart has a parameter `focus`: the name of the one feature to show in full colour, or nothing.
+    """
+    focus = alt.param(name="focus", value="")
+    faded = alt.condition("focus === '' || datum.feature === focus", alt.value(1.0), alt.value(0.12))
+    base = alt.Chart(data).encode(
+        x=_layer_axis(layers),
+        color=feature_color(features, theme, legend=_legend(len(features)) if legend else None),
+    )
+    y = alt.Y("importance:Q", title="importance (drop in ρ)", scale=alt.Scale(domain=list(domain), nice=False))
+    band = base.mark_area(opacity=0.16, clip=True).encode(
+        y=alt.Y("low:Q", title="importance (drop in ρ)"), y2="high:Q", fillOpacity=faded
+    )
+    lines = base.mark_line(strokeWidth=2, clip=True).encode(y=y, opacity=faded, order="place:Q")
+    points = base.mark_point(filled=True, size=26, opacity=1).encode(
+        y=y,
+        opacity=faded,
+        tooltip=[
+            alt.Tooltip("feature:N"),
+            alt.Tooltip("layer:N"),
+            alt.Tooltip("importance:Q", format=".3f"),
+            alt.Tooltip("low:Q", format=".3f"),
+            alt.Tooltip("high:Q", format=".3f"),
+        ],
+    )
+    return alt.layer(band, lines, points).add_params(focus).properties(width=300, height=230, title=title)
+
+
+def score_profile(
+    data: Data,
+    *,
+    layers: Sequence[str],
+    title: str = "",
+    low: float = 0.0,
+    ceiling: bool = True,
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Held-out ρ over layers, with its interval and, dashed, the ρ that a perfect model could reach.
+
+    Parameters
+    ----------
+    data : rows of `place`, `layer`, `score`, `low`, `high` and, for `ceiling`, `ceiling`.
+    low : where the axis begins; it ends at 1.
+    """
+    y_title = "ρ (held out)"
+    scale = alt.Scale(domain=[low, 1.0], nice=False)
+    base = alt.Chart(data).encode(x=_layer_axis(layers))
+    band = base.mark_area(opacity=0.18, color=theme.ink, clip=True).encode(
+        y=alt.Y("low:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=4)), y2="high:Q"
+    )
+    line = base.mark_line(strokeWidth=2, color=theme.ink, point=_dot(theme.ink)).encode(
+        y=alt.Y("score:Q", title=y_title, scale=scale),
+        order="place:Q",
+        tooltip=[
+            alt.Tooltip("layer:N"),
+            alt.Tooltip("score:Q", title="ρ", format=".3f"),
+            alt.Tooltip("low:Q", format=".3f"),
+            alt.Tooltip("high:Q", format=".3f"),
+        ],
+    )
+    layers_of_chart = [band, line]
+    if ceiling:
+        layers_of_chart.append(
+            base.mark_line(strokeDash=[4, 3], strokeWidth=1.2, color=theme.muted).encode(
+                y=alt.Y("ceiling:Q", title=y_title, scale=scale), order="place:Q"
+            )
+        )
+    return alt.layer(*layers_of_chart).properties(width=300, height=110, title=title)
+
+
+def _layer_axis(layers: Sequence[str]) -> alt.X:
+    axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, title="layer")
+    return alt.X("layer:O", sort=list(layers), axis=axis, scale=alt.Scale(type="point", padding=0.3))
+
+
+def _legend(n_features: int) -> alt.Legend:
+    return alt.Legend(orient="right", symbolType="circle", symbolOpacity=1, columns=1 + n_features // 20)
+
+
+def _dot(color: str) -> alt.OverlayMarkDef:
+    return alt.OverlayMarkDef(filled=True, size=26, color=color)
