@@ -65,16 +65,17 @@ def new_run(plan: Plan) -> Run:
 
 
 def _split_parameters(model: PreTrainedModel) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
-    """Weight matrices of the blocks' linear maps, for Muon, and the rest, for AdamW."""
-    embeddings = {id(module.weight) for module in (model.get_input_embeddings(), model.get_output_embeddings())}
-    inside = [
-        (name, parameter)
-        for name, parameter in model.named_parameters()
-        if parameter.ndim == 2 and id(parameter) not in embeddings and ("layer" in name or ".h." in name)
-        and not name.endswith("A_log")
-    ]
-    chosen = {id(parameter) for _, parameter in inside}
-    return [p for _, p in inside], [p for p in model.parameters() if id(p) not in chosen]
+    """The blocks' weight matrices, for Muon, and the rest, for AdamW.
+
+    Embeddings are tables rather than maps, and Mamba's `A_log`, `x_proj` and `dt_proj` set time constants: these
+    stay with AdamW.
+    """
+    matrices, others = [], []
+    for name, parameter in model.named_parameters():
+        inside = ".layer" in name or ".h." in name
+        small = name.endswith(("A_log", "x_proj.weight", "dt_proj.weight"))
+        (matrices if inside and parameter.ndim == 2 and not small else others).append(parameter)
+    return matrices, others
 
 
 def train(

@@ -66,7 +66,9 @@ def _gpt2(**shape: int) -> PreTrainedModel:
 def _mamba(**shape: int) -> PreTrainedModel:
     from transformers import MambaConfig, MambaForCausalLM
 
-    config = MambaConfig(vocab_size=VOCABULARY, tie_word_embeddings=True, **_CAUSAL_IDS, **shape)
+    config = MambaConfig(
+        vocab_size=VOCABULARY, tie_word_embeddings=True, initializer_range=0.02, **_CAUSAL_IDS, **shape
+    )
     return MambaForCausalLM(config)
 
 
@@ -98,7 +100,7 @@ def _nanda(activation: str, layers: int, seed: int = 0) -> Plan:
 def _pythia(width: int, layers: int, heads: int, revisions: tuple[int, ...] = ()) -> Plan:
     shape = {
         "hidden_size": width,
-        "intermediate_size": 4 * width,
+        "intermediate_size": 3 * width,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
     }
@@ -118,10 +120,10 @@ PLANS: dict[str, Plan] = {
     "nano-gelu-4l": _nanda("gelu", 4),
     "nano-solu-4l": _nanda("solu", 4),
     # Heads of 32 units, but 16 in the third: the one off the trend, as pythia-2.8b is.
-    "nano-pythia-64": _pythia(64, 3, 2),
-    "nano-pythia-96": _pythia(96, 4, 3),
-    "nano-pythia-128": _pythia(128, 5, 8),
-    "nano-pythia-160": _pythia(160, 6, 5, revisions=(250, 1000)),
+    "nano-pythia-64": _pythia(64, 2, 2, revisions=(250, 1000)),
+    "nano-pythia-96": _pythia(96, 3, 3),
+    "nano-pythia-128": _pythia(128, 4, 8),
+    "nano-pythia-160": _pythia(160, 5, 5),
 }
 
 
