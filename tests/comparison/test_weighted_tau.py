@@ -49,7 +49,7 @@ def test_contributions_sum_to_tau(ties: bool) -> None:
 
 
 def slow_contributions(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The definition: half of each pair to each of its features, averaged over rankings and orders of ties."""
+    """The definition: half of each pair to each of its features, averaged over rankings and orders."""
     n = len(x)
 
     def of_order(order: tuple[int, ...]) -> np.ndarray:

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from thinkalike.comparison.profiles import Profile, importance_shares
+from thinkalike.comparison.relabelling import relabelled_taus, relabellings
+from thinkalike.comparison.rows import Floats
+from thinkalike.comparison.similarity import SimilarityMatrix
+from thinkalike.comparison.words import layer_range, listed, number, percent, readable
+
+LOW_SCORE = 0.2
+DOMINANT = 0.8
+CORRELATED = 0.7
+INFLATED = 5.0
+WIDE_NULL = 0.4
+DUPLICATED = 0.05
+TOP_HEAVY = 0.3
+UNSTABLE = 0.5
+
+
+class CautionWarning(UserWarning):
+    """A caution of a comparison; also in `Comparison.cautions` and in the report."""
 
 
 @dataclass(frozen=True)
@@ -10,8 +32,172 @@ class Caution:
     """One thing to know, where it was seen, and what it means."""
 
     kind: str
-    """A key of `CAUTIONS`, e.g. `"low-score"`"""
+    """A key of `CAUTIONS`"""
     text: str
-    """A sentence for people"""
+    """A sentence or two for people"""
     systems: tuple[str, ...] = ()
     """The systems it is about; empty when it is about the run"""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the cautions look at."""
+
+    profiles: Sequence[Profile]
+    features: SimilarityMatrix
+    geometry: Sequence[SimilarityMatrix] = ()
+
+
+Found = Iterator[tuple[str, tuple[str, ...]]]
+
+
+def find_cautions(evidence: Evidence) -> tuple[Caution, ...]:
+    """Everything in `CAUTIONS` that applies, in the order of the table."""
+    return tuple(Caution(kind, *found) for kind, look in CAUTIONS.items() for found in look(evidence))
+
+
+def chance_level(n_features: int, *, quantile: float = 0.95, seed: int = 0) -> float:
+    """What τ_w of two rankings without ties exceeds by chance in 1 − `quantile` of cases."""
+    ranking: Floats = np.arange(float(n_features))[None]
+    null = relabelled_taus(ranking, ranking, relabellings(n_features, seed=seed))
+    return float(np.quantile(np.concatenate([part.ravel() for part in null]), quantile))
+
+
+def _low_score(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        scores = profile.mean_scores
+        if (scores < LOW_SCORE).any():
+            yield (
+                f"{profile.system}: the features explain little in {_layers(profile, scores < LOW_SCORE)} "
+                f"(ρ below {LOW_SCORE}, lowest {number(np.nanmin(scores))}): what ranks first there may not "
+                "matter much.",
+                (profile.system,),
+            )
+
+
+def _dominant_feature(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        dominant = importance_shares(profile.mean_importance) > DOMINANT
+        for k in np.flatnonzero(dominant.any(axis=0)):
+            yield (
+                f"{profile.system}: {readable(profile.features[k])} has more than {percent(DOMINANT)} of the "
+                f"importance in {_layers(profile, dominant[:, k])}: the order of the other features rests on "
+                "small numbers.",
+                (profile.system,),
+            )
+
+
+def _collinear_features(evidence: Evidence) -> Found:
+    first = evidence.profiles[0]
+    if first.collinearity is None:
+        return
+    names = [readable(name) for name in first.features]
+    correlations, inflation = first.collinearity.correlations, first.collinearity.inflation
+    for i, j in zip(*np.triu_indices(len(names), k=1), strict=True):
+        if abs(correlations[i, j]) > CORRELATED:
+            yield (
+                f"Pairs of items that differ in {names[i]} also tend to differ in {names[j]} "
+                f"(r = {number(correlations[i, j])}): their importances cannot be told apart well. Balance "
+                "the stimuli, or leave one of the two out.",
+                (),
+            )
+    inflated = [names[k] for k in np.flatnonzero(inflation > INFLATED)]
+    if inflated:
+        yield (
+            f"The other features nearly predict {listed(inflated)} (variance inflation up to "
+            f"{np.nanmax(inflation):.1f}): weights and importances of these are uncertain.",
+            (),
+        )
+
+
+def _few_features(evidence: Evidence) -> Found:
+    n_features = len(evidence.features.settings["features"])
+    chance = chance_level(n_features)
+    if chance > WIDE_NULL:
+        yield (
+            f"With {n_features} features chance alone takes τ_w to {number(chance)} or more for one pair of "
+            "layers in twenty: single cells of the matrix say little, blocks of layers say more.",
+            (),
+        )
+
+
+def _left_out_features(evidence: Evidence) -> Found:
+    kept = evidence.features.settings["features"]
+    lacking = [readable(name) for name in evidence.profiles[0].features if name not in kept]
+    if lacking:
+        yield (
+            f"No importance could be computed for {listed(lacking)}, for lack of items that differ in it: "
+            "left out of τ_w.",
+            (),
+        )
+
+
+def _duplicated_vectors(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        shares = np.zeros(1) if profile.diagnostics is None else profile.diagnostics.duplicated
+        if (shares > DUPLICATED).any():
+            yield (
+                f"{profile.system}: up to {percent(shares.max())} of the items have the very same vector as "
+                f"another in {_layers(profile, shares > DUPLICATED)}: fewer items speak there than it seems.",
+                (profile.system,),
+            )
+
+
+def _top_heavy_layers(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        shares = np.zeros(1) if profile.diagnostics is None else profile.diagnostics.top_share
+        if (shares > TOP_HEAVY).any():
+            yield (
+                f"{profile.system}: 1 % of the items carry up to {percent(shares.max())} of the variance in "
+                f"{_layers(profile, shares > TOP_HEAVY)}: distances there are about those few items. First "
+                "tokens of huge norm are a known cause (drop_first=True).",
+                (profile.system,),
+            )
+
+
+def _unstable_similarities(evidence: Evidence) -> Found:
+    low, high = evidence.features.low, evidence.features.high
+    if low is None or high is None or len(low) < 2:
+        return
+    wide = float(((high - low)[np.triu_indices(len(low), k=1)] > UNSTABLE).mean())
+    if wide > 0.25:
+        yield (
+            f"For {percent(wide)} of the pairs of layers τ_w moves by more than {UNSTABLE} between resamples "
+            "of the sentences: use more sentences, or read blocks instead of cells.",
+            (),
+        )
+
+
+def _no_better_than_untrained(evidence: Evidence) -> Found:
+    for block in evidence.features.blocks:
+        if block.a != block.b and block.control >= block.mean:
+            yield (
+                f"Untrained copies of {block.a} and {block.b} agree as much as the trained ones (mean τ_w "
+                f"{number(block.control)} against {number(block.mean)}): architecture and stimuli alone may "
+                "be behind their likeness.",
+                (block.a, block.b),
+            )
+
+
+def _sampled_pairs(evidence: Evidence) -> Found:
+    for matrix in evidence.geometry:
+        if matrix.settings.get("sampled"):
+            yield f"{matrix.measure} was computed on a sample of {matrix.settings['n_pairs']:,} pairs.", ()
+
+
+CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]] = {
+    "low-score": _low_score,
+    "dominant-feature": _dominant_feature,
+    "collinear-features": _collinear_features,
+    "few-features": _few_features,
+    "left-out-features": _left_out_features,
+    "duplicated-vectors": _duplicated_vectors,
+    "top-heavy-layers": _top_heavy_layers,
+    "unstable-similarities": _unstable_similarities,
+    "no-better-than-untrained": _no_better_than_untrained,
+    "sampled-pairs": _sampled_pairs,
+}
+
+
+def _layers(profile: Profile, where: np.ndarray) -> str:
+    return layer_range([profile.layers[k] for k in np.flatnonzero(where)])

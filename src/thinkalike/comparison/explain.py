@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
+import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.rows import Floats, Row
+from thinkalike.comparison.profiles import Profile, importance_shares
+from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name
+from thinkalike.comparison.similarity import SimilarityMatrix, by_features, shared_features
+from thinkalike.comparison.weighted_tau import contributions, tau_without
+from thinkalike.comparison.words import listed, number, p_text, percent, readable, signed
+from thinkalike.errors import InvalidInput, UnknownName
+
+MATTERS = 0.10
+"""A layer is said to be organised by a feature that has at least this share of its importance."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why one pair of layers is as alike as it is."""
+    """Why one pair of layers is as alike as it is. Prints as a paragraph and a table."""
 
     a: Row
     b: Row
@@ -28,16 +38,236 @@ class Explanation:
     without_group: Mapping[str, float] = field(default_factory=dict)
     """τ_w with each declared group of features left out"""
     p: float | None = None
+    """For these two layers, chosen beforehand"""
     p_block: float | None = None
+    """Corrected for all pairs of layers of the two systems"""
     low: float | None = None
     high: float | None = None
-    """Stability range of τ_w"""
+    """Stability range of τ_w over resamples of the sentences"""
     shared: tuple[str, ...] = ()
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
-    """Features that matter in both layers, or in one only"""
+    """Features that organise both layers, or one far more than the other"""
     rsa: float | None = None
     explained_share: float | None = None
     """The part of the RSA similarity that the named features explain; None when |RSA| < 0.05"""
     worst_pairs: pd.DataFrame | None = None
     """The pairs of items whose distances the features explain worst"""
+
+    @property
+    def text(self) -> str:
+        """The paragraph."""
+        return " ".join(filter(None, [self._likeness(), self._reasons(), self._drivers(), self._geometry()]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per feature, the largest contribution first."""
+        frame = pd.DataFrame(
+            {
+                "feature": self.features,
+                "importance_a": self.importance_a,
+                "importance_b": self.importance_b,
+                "rank_a": _ranks(self.importance_a),
+                "rank_b": _ranks(self.importance_b),
+                "contribution": self.contributions,
+                "tau_without": self.without,
+            }
+        )
+        return frame.sort_values("contribution", ascending=False, key=abs, kind="stable", ignore_index=True)
+
+    def __str__(self) -> str:
+        parts = [self.text, self._table().to_string(index=False)]
+        if self.without_group:
+            parts.append("\n".join(f"without {g}: τ_w = {number(t)}" for g, t in self.without_group.items()))
+        if self.worst_pairs is not None:
+            parts += ["The features explain these pairs worst:", self.worst_pairs.to_string(index=False)]
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        html = f"<p>{escape(self.text)}</p>{self._table().to_html(index=False, border=0)}"
+        if self.worst_pairs is not None:
+            html += "<p>The features explain these pairs worst:</p>"
+            html += self.worst_pairs.to_html(index=False, border=0)
+        return html
+
+    def _table(self) -> pd.DataFrame:
+        frame = self.to_frame()
+        a, b = row_name(self.a), row_name(self.b)
+        return pd.DataFrame(
+            {
+                "feature": frame["feature"].map(readable),
+                f"importance {a}": frame["importance_a"].map("{:.3f}".format),
+                f"importance {b}": frame["importance_b"].map("{:.3f}".format),
+                "rank a": frame["rank_a"],
+                "rank b": frame["rank_b"],
+                "contribution": frame["contribution"].map(signed),
+                "τ_w without": frame["tau_without"].map(number),
+            }
+        )
+
+    def _likeness(self) -> str:
+        a, b = row_name(self.a), row_name(self.b)
+        if np.isnan(self.tau):
+            return f"{a} and {b} cannot be compared by features: one of them ranks no feature above another."
+        numbers = [f"τ_w = {number(self.tau)}"]
+        if self.p is not None:
+            numbers.append(p_text(self.p))
+        if self.p_block is not None:
+            numbers.append(f"{p_text(self.p_block)} corrected for all pairs of layers of the two systems")
+        if self.low is not None and self.high is not None:
+            numbers.append(f"stability range {number(self.low)} to {number(self.high)}")
+        verdict = _verdict(self.tau, self.p)
+        return f"{a} and {b} {verdict} ({'; '.join(numbers)})."
+
+    def _reasons(self) -> str:
+        shares = importance_shares(self.importance_a), importance_shares(self.importance_b)
+
+        def named(feature: str, of: int, link: str) -> str:
+            k = self.features.index(feature)
+            return f"{readable(feature)} ({percent(shares[of][k])} {link} {percent(shares[1 - of][k])})"
+
+        clauses = []
+        if self.shared:
+            clauses.append(("both", "are", [named(f, 0, "and") for f in self.shared]))
+        for of, (row, only) in enumerate(((self.a, self.only_a), (self.b, self.only_b))):
+            if only:
+                clauses.append((f"only {row_name(row)}", "is", [named(f, of, "against") for f in only]))
+        if not clauses:
+            return "No feature organises either of them."
+        subject, verb, features = clauses[0]
+        opening = f"{subject[0].upper()}{subject[1:]} {verb} organised by "
+        rest = [f"; {subject} by {listed(features)}" for subject, _, features in clauses[1:]]
+        return f"{opening}{listed(features)}{''.join(rest)} (shares of the importance)."
+
+    def _drivers(self) -> str:
+        if np.isnan(self.tau):
+            return ""
+        order = np.argsort(-np.abs(self.contributions), kind="stable")[:2]
+        parts = [f"{readable(self.features[k])} contributes {signed(self.contributions[k])}" for k in order]
+        top = order[0]
+        sentence = f"Of τ_w, {listed(parts)}"
+        if np.isfinite(self.without[top]):
+            name = readable(self.features[top])
+            sentence += f"; without {name} it would be {number(self.without[top])}"
+        return sentence + "."
+
+    def _geometry(self) -> str:
+        if self.rsa is None:
+            return ""
+        sentence = f"Their geometric similarity is ρ = {number(self.rsa)} (RSA)"
+        if self.explained_share is None:
+            return sentence + "."
+        return f"{sentence}, of which the named features explain {percent(self.explained_share)}."
+
+
+def explain(
+    a: Profile,
+    layer_a: Layer,
+    b: Profile,
+    layer_b: Layer,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    n_samples: int = 10_000,
+    seed: int = 0,
+) -> Explanation:
+    """Why layer `layer_a` of profile `a` and layer `layer_b` of `b` are as alike as they are.
+
+    Parameters
+    ----------
+    groups : name → features that are also left out together.
+    n_samples : relabellings to draw when there are more than 8 features.
+    """
+    a.layer_index(layer_a), b.layer_index(layer_b)  # before the longer work
+    profiles = [a] if a is b or a.system == b.system else [a, b]
+    matrix = by_features(profiles, n_samples=n_samples, seed=seed)
+    return explain_pair(a, layer_a, b, layer_b, matrix, groups=groups)
+
+
+def explain_pair(
+    a: Profile,
+    layer_a: Layer,
+    b: Profile,
+    layer_b: Layer,
+    matrix: SimilarityMatrix,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> Explanation:
+    """As `explain`, with the p-values and ranges of a feature-based `matrix` that holds both layers."""
+    i, j = find_row(matrix.rows, a.system, layer_a), find_row(matrix.rows, b.system, layer_b)
+    if i == j:
+        raise InvalidInput(f"{row_name(matrix.rows[i])} is given twice: name two different layers.")
+    features: tuple[str, ...] = tuple(matrix.settings.get("features") or shared_features([a, b]))
+    x, y = _importance(a, layer_a, features), _importance(b, layer_b, features)
+    parts = contributions(x, y)
+    shared, only_a, only_b = _organised_by(features, importance_shares(x), importance_shares(y))
+    return Explanation(
+        a=matrix.rows[i],
+        b=matrix.rows[j],
+        features=features,
+        tau=float(parts.sum()),
+        importance_a=x,
+        importance_b=y,
+        contributions=parts,
+        without=tau_without(x, y, [[k] for k in range(len(features))]),
+        without_group=_without_groups(x, y, features, groups or {}),
+        p=_entry(matrix.p, i, j),
+        p_block=_entry(matrix.p_block, i, j),
+        low=_entry(matrix.low, i, j),
+        high=_entry(matrix.high, i, j),
+        shared=shared,
+        only_a=only_a,
+        only_b=only_b,
+    )
+
+
+def _importance(profile: Profile, layer: Layer, features: Sequence[str]) -> Floats:
+    columns = [profile.features.index(name) for name in features]
+    return profile.mean_importance[profile.layer_index(layer), columns]
+
+
+def _organised_by(
+    features: Sequence[str], shares_a: Floats, shares_b: Floats
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Features that matter in both, or in one at least twice as much as in the other; largest first."""
+    order = np.argsort(-(shares_a + shares_b), kind="stable")
+    shared, only_a, only_b = [], [], []
+    for k in order:
+        x, y = shares_a[k], shares_b[k]
+        if min(x, y) >= MATTERS:
+            shared.append(features[k])
+        elif x >= MATTERS and x >= 2 * y:
+            only_a.append(features[k])
+        elif y >= MATTERS and y >= 2 * x:
+            only_b.append(features[k])
+    return tuple(shared), tuple(only_a), tuple(only_b)
+
+
+def _without_groups(
+    x: Floats, y: Floats, features: Sequence[str], groups: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    for members in groups.values():
+        for name in members:
+            if name not in features:
+                raise UnknownName.among("feature", name, features)
+    left_out = [[features.index(name) for name in members] for members in groups.values()]
+    return dict(zip(groups, map(float, tau_without(x, y, left_out)), strict=True))
+
+
+def _entry(array: Floats | None, i: int, j: int) -> float | None:
+    return None if array is None or np.isnan(array[i, j]) else float(array[i, j])
+
+
+def _ranks(importance: Floats) -> np.ndarray:
+    """1 for the largest; ties share the best rank."""
+    return 1 + (importance[None, :] > importance[:, None]).sum(axis=1)
+
+
+def _verdict(tau: float, p: float | None) -> str:
+    if p is None:
+        return "rank the features alike" if tau > 0.5 else "rank the features differently"
+    if p < 0.05:
+        return "rank the features alike, more than chance would"
+    if p > 0.95:
+        return f"rank the features less alike than {percent(p)} of chance rankings do"
+    return "rank the features no more alike than chance would"

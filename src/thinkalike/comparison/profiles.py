@@ -172,6 +172,13 @@ class Profile:
         return pd.DataFrame(columns)
 
 
+def importance_shares(importance: Floats) -> Floats:
+    """Importances (..., F) as shares of each layer's total; negative and missing ones count as 0."""
+    positive = np.maximum(np.nan_to_num(importance), 0.0)
+    total = positive.sum(axis=-1, keepdims=True)
+    return np.divide(positive, total, out=np.zeros(positive.shape), where=total > 0)
+
+
 def relative_depth(n_layers: int) -> Floats:
     """0 for the first layer, 1 for the last."""
     return np.linspace(0.0, 1.0, n_layers) if n_layers > 1 else np.zeros(1)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.inference import BlockTest
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.inference import BlockTest, relabelling_test
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.relabelling import relabelled_taus
 from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name, span_of, systems_of
+from thinkalike.comparison.weighted_tau import tau_matrix
 from thinkalike.errors import InvalidInput
+
+FEATURES = "features"
+"""The name of the feature-based measure, τ_w of importance profiles"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +70,7 @@ class SimilarityMatrix:
         return self.values[span_of(self.rows, a), span_of(self.rows, b)]
 
     def block_test(self, a: str, b: str) -> BlockTest | None:
+        """The test of the block of `a` and `b`, where the measure has one."""
         return next((t for t in self.blocks if {t.a, t.b} == {a, b}), None)
 
     def dissimilarities(self) -> Floats:
@@ -70,23 +78,197 @@ class SimilarityMatrix:
         return self.values if self.kind == "distance" else 1.0 - self.values
 
     def table(self) -> pd.DataFrame:
+        """Layers × layers, named `system:layer`."""
         names = [row_name(row) for row in self.rows]
         return pd.DataFrame(self.values, index=names, columns=names)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair of layers."""
-        n = len(self.rows)
-        systems = np.array([row[0] for row in self.rows], dtype=object)
-        layers = np.array([row[1] for row in self.rows], dtype=object)
-        columns: dict[str, Any] = {
-            "system_a": np.repeat(systems, n),
-            "layer_a": np.repeat(layers, n),
-            "system_b": np.tile(systems, n),
-            "layer_b": np.tile(layers, n),
-            "value": self.values.ravel(),
-        }
+        columns: dict[str, Any] = pair_columns(self.rows) | {"value": self.values.ravel()}
         for name in ("p", "p_block", "low", "high"):
             array = getattr(self, name)
             if array is not None:
                 columns[name] = array.ravel()
         return pd.DataFrame(columns)
+
+
+def similarity(
+    systems: Sequence[Profile] | Sequence[Activations],
+    *,
+    measure: str = FEATURES,
+    distance: str = "euclidean",
+    n_samples: int = 10_000,
+    seed: int = 0,
+) -> SimilarityMatrix:
+    """How alike the layers of all `systems` are: profiles by features, activations by geometry.
+
+    Parameters
+    ----------
+    measure : `"features"` (weighted τ of profiles), or for activations any name in `MEASURES`.
+    distance : for `"rsa"`: between items within a layer.
+    n_samples : relabellings to draw when there are more than 8 features; up to 8 all are enumerated.
+    """
+    _check_systems([s.system for s in systems])
+    if measure == FEATURES:
+        return by_features([_expect(s, Profile, measure) for s in systems], n_samples=n_samples, seed=seed)
+    return by_geometry(
+        [_expect(s, Activations, measure) for s in systems], measure, distance=distance, seed=seed
+    )
+
+
+def by_features(profiles: Sequence[Profile], *, n_samples: int = 10_000, seed: int = 0) -> SimilarityMatrix:
+    """Weighted τ between the importance profiles of all layers, tested by relabelling (Salle et al. 2024)."""
+    _check_same_question(profiles)
+    kept = shared_features(profiles)
+    rows = tuple(row for profile in profiles for row in profile.rows)
+    importance = stacked_importance(profiles, kept)
+    tests = relabelling_test(importance, rows, n_samples=n_samples, seed=seed)
+    low, high = _stability_range(profiles, kept)
+    return SimilarityMatrix(
+        measure=FEATURES,
+        rows=rows,
+        values=tau_matrix(importance),
+        p=tests.p,
+        p_block=tests.p_block,
+        low=low,
+        high=high,
+        blocks=tests.blocks,
+        settings={"features": kept, "seed": seed},
+    )
+
+
+def by_geometry(
+    systems: Sequence[Activations], measure: str, *, distance: str = "euclidean", seed: int = 0
+) -> SimilarityMatrix:
+    """Any measure of `MEASURES` between the activations of all layers."""
+    from thinkalike.measures import get_measure
+
+    check_same_items(systems)
+    rows = tuple((s.system, layer) for s in systems for layer in s.layers)
+    names = [row_name(row) for row in rows]
+    if measure == "rsa":
+        from thinkalike.measures.rsa import rsa_matrix
+
+        result = rsa_matrix(layers_of(systems), names=names, distance=distance, seed=seed)
+        settings = {"distance": distance, "n_pairs": result.n_pairs, "sampled": result.sampled, "seed": seed}
+        return SimilarityMatrix("rsa", rows, result.values, settings=settings)
+    found = get_measure(measure)
+    if found.takes != "layers":
+        raise InvalidInput(
+            f"{measure} takes {found.takes}, so it makes no matrix over layers: "
+            f"call MEASURES[{measure!r}] itself."
+        )
+    values = found.matrix(list(layers_of(systems)), names_a=names)
+    return SimilarityMatrix(measure, rows, values, kind=found.kind)
+
+
+def layers_of(systems: Sequence[Activations]) -> Any:
+    """The layers of all systems one after the other, each read when its turn comes."""
+    return (system[layer] for system in systems for layer in system.layers)
+
+
+def shared_features(profiles: Sequence[Profile]) -> tuple[str, ...]:
+    """The features with an importance in every layer of every profile; τ_w is computed over these.
+
+    A feature that has one level in every fold has no importance; it then has none for any layer.
+    """
+    finite = np.all([np.isfinite(p.mean_importance).all(axis=0) for p in profiles], axis=0)
+    kept = tuple(name for name, ok in zip(profiles[0].features, finite, strict=True) if ok)
+    if len(kept) < 2:
+        raise InvalidInput(
+            f"A ranking needs at least two features with an importance; there are {len(kept)} "
+            f"of {len(profiles[0].features)}: add features, or items that differ in them."
+        )
+    return kept
+
+
+def stacked_importance(profiles: Sequence[Profile], kept: Sequence[str]) -> Floats:
+    """(n_rows, n_kept) mean importances of all layers of all systems."""
+    columns = [profiles[0].features.index(name) for name in kept]
+    return np.concatenate([p.mean_importance[:, columns] for p in profiles])
+
+
+def pair_columns(rows: Sequence[Row]) -> dict[str, Any]:
+    """The first columns of a tidy table over ordered pairs of rows."""
+    n = len(rows)
+    systems = np.array([row[0] for row in rows], dtype=object)
+    layers = np.array([row[1] for row in rows], dtype=object)
+    return {
+        "system_a": np.repeat(systems, n),
+        "layer_a": np.repeat(layers, n),
+        "system_b": np.tile(systems, n),
+        "layer_b": np.tile(layers, n),
+    }
+
+
+def check_same_items(systems: Sequence[Activations]) -> None:
+    """Refuse activations that answer different stimuli."""
+    first = systems[0]
+    for other in systems[1:]:
+        digests = {first.stimuli_digest, other.stimuli_digest} - {None}
+        if first.n_items != other.n_items or len(digests) > 1:
+            raise InvalidInput(
+                f"{first.system} and {other.system} were shown different stimuli ({first.n_items} items and "
+                f"{other.n_items} items): extract both on the same stimuli."
+            )
+
+
+def _stability_range(profiles: Sequence[Profile], kept: Sequence[str]) -> tuple[Floats | None, Floats | None]:
+    """Percentiles of each τ_w over resamples of the sentences, the same sentences in every system."""
+    draws = [p.bootstrap.importance for p in profiles if p.bootstrap is not None]
+    if len(draws) < len(profiles) or len({len(d) for d in draws}) > 1:
+        return None, None
+    columns = [profiles[0].features.index(name) for name in kept]
+    stacked = np.concatenate(draws, axis=1)[:, :, columns]
+    stacked = stacked[np.isfinite(stacked).all(axis=(1, 2))]
+    identity = np.arange(len(kept))[None]
+    taus = np.concatenate([next(relabelled_taus(draw, draw, identity)) for draw in stacked])
+    level = next(p.bootstrap.level for p in profiles if p.bootstrap is not None)
+    low, high = np.nanquantile(taus, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def _check_systems(names: Sequence[str]) -> None:
+    if not names:
+        raise InvalidInput("There are no systems: give at least one profile or activations.")
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise InvalidInput(f"{twice[0]} comes twice: give each system a name of its own.")
+
+
+def _check_same_question(profiles: Sequence[Profile]) -> None:
+    """Refuse profiles whose importances mean different things."""
+    first = profiles[0]
+    for other in profiles[1:]:
+        pair = f"{first.system} and {other.system}"
+        if first.features != other.features:
+            raise InvalidInput(
+                f"{pair} are profiled on different features: profile both on the same stimuli."
+            )
+        if first.stimuli_digest and other.stimuli_digest and first.stimuli_digest != other.stimuli_digest:
+            raise InvalidInput(
+                f"{pair} were shown different stimuli (digests {first.stimuli_digest[:12]} and "
+                f"{other.stimuli_digest[:12]}): profile both on the same."
+            )
+        different = sorted(
+            k for k in {*first.settings, *other.settings} if first.settings.get(k) != other.settings.get(k)
+        )
+        if different:
+            k = different[0]
+            raise InvalidInput(
+                f"{pair} are profiled with different settings ({k}: {first.settings.get(k)!r} and "
+                f"{other.settings.get(k)!r}): profile both alike."
+            )
+
+
+def _expect(system: Any, kind: type[Any], measure: str) -> Any:
+    if not isinstance(system, kind):
+        way_out = (
+            "make one with ta.profile(activations, stimuli)"
+            if kind is Profile
+            else f"give activations, or leave out measure={measure!r}"
+        )
+        raise InvalidInput(
+            f"measure={measure!r} compares {kind.__name__}, not {type(system).__name__}: {way_out}."
+        )
+    return system

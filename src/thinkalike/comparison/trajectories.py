@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.comparison.maps import smacof
-from thinkalike.comparison.profiles import relative_depth
+from thinkalike.comparison.profiles import importance_shares, relative_depth
 from thinkalike.comparison.rows import Floats
 
 
@@ -55,13 +55,6 @@ def trajectory_distances(systems: Sequence[str], profiles: Sequence[Floats]) -> 
             warped[i, j] = warped[j, i] = warped_distance(shares[i], shares[j])
     coordinates, stress = smacof(warped)
     return TrajectoryDistances(tuple(systems), euclidean, warped, coordinates, stress)
-
-
-def importance_shares(importance: Floats) -> Floats:
-    """Importances (n_layers, F) as shares of each layer's total; negative ones count as 0."""
-    positive = np.maximum(importance, 0.0)
-    total = positive.sum(axis=1, keepdims=True)
-    return np.divide(positive, total, out=np.full(positive.shape, 1.0 / positive.shape[1]), where=total > 0)
 
 
 def depth_distance(x: Floats, y: Floats, *, n_points: int = 101) -> float:

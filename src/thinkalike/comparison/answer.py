@@ -1,0 +1,168 @@
+"""The answer in three sentences: who is alike, by what, and who differs how. Each with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from thinkalike.comparison.explain import MATTERS
+from thinkalike.comparison.inference import BlockTest
+from thinkalike.comparison.profiles import Profile, importance_shares
+from thinkalike.comparison.rows import Floats
+from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
+from thinkalike.comparison.words import listed, number, p_text, percent, readable
+
+SIGNIFICANT = 0.05
+
+
+def answer(profiles: Mapping[str, Profile], matrices: Mapping[str, SimilarityMatrix]) -> tuple[str, str, str]:
+    """Three sentences on two or more systems; honest when nothing is beyond chance."""
+    blocks = [block for block in matrices[FEATURES].blocks if block.a != block.b]
+    best = min(blocks, key=lambda block: (block.q, -block.mean))
+    outsider = _outsider(blocks, best)
+    return (
+        _who_is_alike(blocks, best, matrices),
+        _by_what(profiles[best.a], profiles[best.b]),
+        _two_differ(profiles[best.a], profiles[best.b])
+        if outsider is None
+        else _who_differs(profiles, blocks, best, outsider),
+    )
+
+
+def system_shares(profile: Profile) -> Floats:
+    """(n_features,) each feature's share of the importance, averaged over layers."""
+    return importance_shares(profile.mean_importance).mean(axis=0)
+
+
+def _who_is_alike(
+    blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]
+) -> str:
+    pair, two = f"{best.a} and {best.b}", len(blocks) == 1
+    numbers = _numbers(best, corrected=not two)
+    if best.q >= SIGNIFICANT:
+        who = pair if two else f"No two of the {_count(blocks)} systems"
+        nearest = f" ({numbers})" if two else f"; the nearest are {pair} ({numbers})"
+        negation = "do not rank" if two else "rank"
+        sentence = f"{who} {negation} the features alike beyond chance{nearest}"
+    elif two:
+        sentence = f"{pair} care about the same features more than chance would have it ({numbers})"
+    else:
+        others = [f"{b.a} and {b.b} {number(b.mean)}, {_q(b)}" for b in _others(blocks, best)[:2]]
+        sentence = (
+            f"{pair} are the most alike by the features they care about ({numbers}; {'; '.join(others)})"
+        )
+    return sentence + _geometry(blocks, best, matrices) + "."
+
+
+def _by_what(a: Profile, b: Profile) -> str:
+    shares_a, shares_b = system_shares(a), system_shares(b)
+    both = np.minimum(shares_a, shares_b)
+    order = [k for k in np.argsort(-both, kind="stable") if both[k] >= MATTERS][:3]
+    if order:
+        parts = [
+            f"{readable(a.features[k])} ({percent(shares_a[k])} and {percent(shares_b[k])} of the importance)"
+            for k in order
+        ]
+        return f"Both are organised by {listed(parts)}, averaged over layers."
+    return (
+        f"No feature has {percent(MATTERS)} of the importance in both: {a.system} is organised by "
+        f"{_top(a, shares_a)}, {b.system} by {_top(b, shares_b)}."
+    )
+
+
+def _who_differs(
+    profiles: Mapping[str, Profile], blocks: Sequence[BlockTest], best: BlockTest, outsider: str
+) -> str:
+    odd = profiles[outsider]
+    to_pair = [b for b in blocks if outsider in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}]
+    mean = float(np.mean([b.mean for b in to_pair]))
+    too = all(b.q < SIGNIFICANT for b in to_pair)
+    shares = {name: system_shares(profiles[name]) for name in (outsider, best.a, best.b)}
+    difference = shares[outsider] - (shares[best.a] + shares[best.b]) / 2
+    more, less = int(difference.argmax()), int(difference.argmin())
+
+    def against(k: int) -> str:
+        return (
+            f"{readable(odd.features[k])} ({percent(shares[outsider][k])} of its importance against "
+            f"{percent(shares[best.a][k])} and {percent(shares[best.b][k])})"
+        )
+
+    opening = f"{outsider} is like them too" if too else f"{outsider} differs most"
+    if max(difference.max(), -difference.min()) < 0.05:
+        return f"{opening} (mean τ_w {number(mean)} with them), but no feature's share differs by 5 points."
+    link = "and differs by caring" if too else "it cares"
+    return (
+        f"{opening} (mean τ_w {number(mean)} with them): {link} more about {against(more)} and less about "
+        f"{against(less)}{_doubt(difference[more], more, odd, profiles[best.a], profiles[best.b])}."
+    )
+
+
+def _two_differ(a: Profile, b: Profile) -> str:
+    shares_a, shares_b = system_shares(a), system_shares(b)
+    k = int(np.abs(shares_a - shares_b).argmax())
+    return (
+        f"They differ most in {readable(a.features[k])}: {percent(shares_a[k])} of {a.system}'s importance, "
+        f"{percent(shares_b[k])} of {b.system}'s{_doubt(shares_a[k] - shares_b[k], k, a, b)}."
+    )
+
+
+def _doubt(difference: float, k: int, *profiles: Profile) -> str:
+    """A clause when a difference in the share of feature k is within two standard errors over the folds."""
+    error = np.sqrt(sum(_share_error(profile, k) ** 2 for profile in profiles))
+    return ", a difference within the spread over folds" if abs(difference) < 2 * error else ""
+
+
+def _share_error(profile: Profile, k: int) -> float:
+    """Standard error over folds of a feature's share, averaged over layers."""
+    by_fold = importance_shares(profile.importance).mean(axis=0)[:, k]
+    return float(by_fold.std(ddof=1) / np.sqrt(len(by_fold))) if len(by_fold) > 1 else float("nan")
+
+
+def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]) -> str:
+    if "rsa" not in matrices:
+        return ""
+    means = {(b.a, b.b): float(np.nanmean(matrices["rsa"].block(b.a, b.b))) for b in blocks}
+    ours = means[best.a, best.b]
+    if len(blocks) == 1:
+        return f"; their geometry agrees at ρ = {number(ours)} (mean RSA)"
+    top = max(means, key=lambda pair: means[pair])
+    if top == (best.a, best.b):
+        return f"; geometry says the same (mean RSA ρ = {number(ours)}, the highest)"
+    return f"; geometry says {top[0]} and {top[1]} (mean RSA ρ = {number(means[top])} against {number(ours)})"
+
+
+def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str | None:
+    """The system least like the two of the best pair; None when there are only two."""
+    names = dict.fromkeys(name for b in blocks for name in (b.a, b.b) if name not in (best.a, best.b))
+
+    def likeness(name: str) -> float:
+        return float(
+            np.mean([b.mean for b in blocks if name in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}])
+        )
+
+    return min(names, key=likeness) if names else None
+
+
+def _numbers(block: BlockTest, *, corrected: bool) -> str:
+    parts = [f"mean τ_w {number(block.mean)}", _q(block) if corrected else p_text(block.p_mean)]
+    if np.isfinite(block.control):
+        parts.append(f"untrained copies {number(block.control)}")
+    return ", ".join(parts)
+
+
+def _q(block: BlockTest) -> str:
+    return p_text(block.q).replace("p", "q", 1)
+
+
+def _others(blocks: Sequence[BlockTest], best: BlockTest) -> list[BlockTest]:
+    return sorted((b for b in blocks if b is not best), key=lambda b: -b.mean)
+
+
+def _count(blocks: Sequence[BlockTest]) -> int:
+    return len({name for b in blocks for name in (b.a, b.b)})
+
+
+def _top(profile: Profile, shares: Floats) -> str:
+    k = int(shares.argmax())
+    return f"{readable(profile.features[k])} ({percent(shares[k])})"

@@ -1,0 +1,52 @@
+"""Numbers and lists as people write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def p_text(p: float) -> str:
+    """`p = 0.03`, `p < 0.0001`."""
+    if math.isnan(p):
+        return "p not known"
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def signed(value: float) -> str:
+    """With a sign, and a true minus."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def readable(feature: str) -> str:
+    """A feature's name in a sentence: `word_length` → `word length`."""
+    return feature.replace("_", " ")
+
+
+def layer_range(layers: Sequence[object]) -> str:
+    """`layer 3`, `layers 3–5`, `layers 0, 3–5`; names that are not numbers are listed."""
+    if len(layers) == 1:
+        return f"layer {layers[0]}"
+    if not all(isinstance(layer, int) for layer in layers):
+        return f"layers {', '.join(map(str, layers))}"
+    runs: list[list[int]] = []
+    for layer in layers:
+        assert isinstance(layer, int)
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    return "layers " + ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}–{r[-1]}" for r in runs)

@@ -1,0 +1,148 @@
+"""The matrices: scipy pair by pair, labels, and what cannot be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr, weightedtau
+
+from thinkalike.activations import Activations
+from thinkalike.comparison.profiles import Bootstrap, Profile
+from thinkalike.comparison.similarity import SimilarityMatrix, shared_features, similarity
+from thinkalike.errors import InvalidInput, UnknownName
+
+Make = Callable[..., Profile]
+A = [0.3, 0.02, 0.1, 0.5, 0.05, 0.01, 0.2, 0.0]
+B = [0.02, 0.3, 0.2, 0.01, 0.4, 0.1, 0.05, 0.15]
+
+
+@pytest.fixture
+def pair(make_profile: Make) -> list[Profile]:
+    return [make_profile("a", A, n_layers=3, seed=1), make_profile("b", B, n_layers=2, seed=2)]
+
+
+def activations(system: str, seed: int, n_items: int = 30) -> Activations:
+    rng = np.random.default_rng(seed)
+    return Activations.from_arrays({k: rng.normal(size=(n_items, 5 + k)) for k in range(2)}, system=system)
+
+
+def test_by_features_is_scipys_weighted_tau_of_mean_importances(pair: list[Profile]) -> None:
+    matrix = similarity(pair)
+    profiles = np.concatenate([p.importance.mean(axis=1) for p in pair])
+    expected = [[weightedtau(x, y).statistic for y in profiles] for x in profiles]
+    np.testing.assert_allclose(matrix.values, expected, atol=1e-12)
+    assert matrix.rows == (("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1))
+    assert matrix.systems == ("a", "b")
+    assert matrix["a", 1, "b", 0] == pytest.approx(weightedtau(profiles[1], profiles[3]).statistic)
+    np.testing.assert_array_equal(matrix.block("a", "b"), matrix.values[:3, 3:])
+    assert [(t.a, t.b) for t in matrix.blocks] == [("a", "a"), ("a", "b"), ("b", "b")]
+    assert matrix.block_test("b", "a") is matrix.blocks[1]
+    assert repr(matrix) == "SimilarityMatrix(features: 5 layers of a, b)"
+
+
+def test_by_rsa_is_spearman_of_distances() -> None:
+    systems = [activations("a", 0), activations("b", 1)]
+    matrix = similarity(systems, measure="rsa")
+    stack = np.stack([pdist(s[layer]) for s in systems for layer in s.layers], axis=1)
+    np.testing.assert_allclose(matrix.values, spearmanr(stack).statistic, atol=1e-5)
+    assert matrix.settings["n_pairs"] == 30 * 29 // 2
+    assert matrix.p is None
+
+
+def test_any_measure_of_the_table() -> None:
+    systems = [activations("a", 0), activations("b", 1)]
+    similarities, distances = (similarity(systems, measure=m) for m in ("cka", "procrustes"))
+    assert (similarities.kind, distances.kind) == ("similarity", "distance")
+    np.testing.assert_allclose(np.diag(similarities.values), 1.0)
+    np.testing.assert_array_equal(distances.dissimilarities(), distances.values)
+    np.testing.assert_array_equal(similarities.dissimilarities(), 1.0 - similarities.values)
+
+
+def test_the_frame_is_tidy(pair: list[Profile]) -> None:
+    matrix = similarity(pair)
+    frame = matrix.to_frame()
+    assert list(frame.columns) == ["system_a", "layer_a", "system_b", "layer_b", "value", "p", "p_block"]
+    row = frame[
+        (frame.system_a == "a") & (frame.layer_a == 2) & (frame.system_b == "b") & (frame.layer_b == 1)
+    ]
+    assert row["value"].item() == matrix.values[2, 4]
+    assert "b:1" in matrix._repr_html_()
+
+
+def test_a_feature_without_importance_is_left_out_everywhere(pair: list[Profile]) -> None:
+    importance = pair[1].importance.copy()
+    importance[0, :, 4] = np.nan  # one level in every fold
+    importance[0, 0, 2] = np.nan  # one level in one fold: the mean of the others stands
+    pair[1] = replace(pair[1], importance=importance)
+    kept = shared_features(pair)
+    assert "tense" not in kept
+    assert "number" in kept
+    rest = [k for k in range(8) if k != 4]
+    expected = weightedtau(
+        pair[0].importance.mean(axis=1)[0][rest], np.nanmean(importance[0][:, rest], axis=0)
+    )
+    assert similarity(pair)["a", 0, "b", 0] == pytest.approx(expected.statistic)
+
+
+def test_stability_ranges_are_percentiles_of_tau_over_paired_resamples(pair: list[Profile]) -> None:
+    rng = np.random.default_rng(0)
+    draws = [p.mean_importance + 0.05 * rng.normal(size=(40, len(p.layers), 8)) for p in pair]
+    with_draws = [
+        replace(p, bootstrap=Bootstrap(np.zeros((40, len(p.layers))), d))
+        for p, d in zip(pair, draws, strict=True)
+    ]
+    matrix = similarity(with_draws)
+    taus = [weightedtau(draws[0][b, 1], draws[1][b, 0]).statistic for b in range(40)]
+    assert matrix.low is not None
+    assert matrix.high is not None
+    assert [matrix.low[1, 3], matrix.high[1, 3]] == pytest.approx(np.quantile(taus, [0.025, 0.975]))
+    assert similarity([with_draws[0], pair[1]]).low is None  # one of them has no resamples
+
+
+def test_one_system_against_itself(pair: list[Profile]) -> None:
+    assert similarity(pair[:1]).values.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stimuli_digest": "e" * 64}, "a and b were shown different stimuli"),
+        ({"settings": {"preset": "salle2024"}}, r"different settings \(preset: 'default' and 'salle2024'\)"),
+        ({"features": tuple("ABCDEFGH")}, "a and b are profiled on different features"),
+        ({"system": "a"}, "a comes twice"),
+    ],
+)
+def test_profiles_that_cannot_be_compared(
+    pair: list[Profile], change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        similarity([pair[0], replace(pair[1], **change)])  # type: ignore[arg-type]
+
+
+def test_bad_input(pair: list[Profile]) -> None:
+    with pytest.raises(InvalidInput, match="There are no systems"):
+        similarity([])
+    with pytest.raises(InvalidInput, match="compares Activations, not Profile: give activations"):
+        similarity(pair, measure="rsa")
+    with pytest.raises(InvalidInput, match=r"compares Profile, not Activations: make one with ta\.profile"):
+        similarity([activations("a", 0)])
+    with pytest.raises(UnknownName, match="There is no measure 'ckaa'"):
+        similarity([activations("a", 0), activations("b", 1)], measure="ckaa")
+    with pytest.raises(InvalidInput, match="a and b were shown different stimuli"):
+        similarity([activations("a", 0), activations("b", 1, n_items=20)], measure="rsa")
+    with pytest.raises(InvalidInput, match="so it makes no matrix over layers"):
+        similarity([activations("a", 0), activations("b", 1)], measure="dsa")
+    matrix = similarity(pair)
+    with pytest.raises(UnknownName, match="There is no system 'c'"):
+        matrix.block("c", "a")
+    with pytest.raises(UnknownName, match="There is no layer in a '9'"):
+        matrix["a", 9, "b", 0]
+    with pytest.raises(InvalidInput, match=r"values of a rsa matrix has shape \(2, 2\), not \(1, 1\)"):
+        SimilarityMatrix("rsa", (("a", 0),), np.ones((2, 2)))
+    only = [replace(p, importance=np.where(np.arange(8) < 1, p.importance, np.nan)) for p in pair]
+    with pytest.raises(InvalidInput, match="at least two features with an importance; there are 1 of 8"):
+        similarity(only)
