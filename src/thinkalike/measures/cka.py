@@ -10,7 +10,7 @@ from thinkalike.measures.hsic import hsic_matrix
 from thinkalike.measures.inputs import Array, Layer, at_least, unit_norm
 from thinkalike.measures.measure import Named
 
-NOTHING_LEFT = 1e-24  # of the squared U-centred Gram, for layers of unit norm: rounding, not structure
+NOTHING_LEFT = 1e-13  # of the squared U-centred Gram, for layers of unit norm: rounding, not structure
 
 
 def prepare_linear(X: Layer, name: str = "X") -> Array:
