@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -121,24 +121,17 @@ class Explanation:
         return f"{a} and {b} {verdict} ({'; '.join(numbers)})."
 
     def _reasons(self) -> str:
-        shares = importance_shares(self.importance_a), importance_shares(self.importance_b)
+        shares = {"a": importance_shares(self.importance_a), "b": importance_shares(self.importance_b)}
 
-        def named(feature: str, of: int, link: str) -> str:
+        def note(feature: str, owner: str) -> str:
             k = self.features.index(feature)
-            return f"{readable(feature)} ({percent(shares[of][k])} {link} {percent(shares[1 - of][k])})"
+            mine, other = ("b", "a") if owner == "b" else ("a", "b")
+            link = "and" if owner == "both" else "against"
+            return f" ({percent(shares[mine][k])} {link} {percent(shares[other][k])})"
 
-        clauses = []
-        if self.shared:
-            clauses.append(("both", "are", [named(f, 0, "and") for f in self.shared]))
-        for of, (row, only) in enumerate(((self.a, self.only_a), (self.b, self.only_b))):
-            if only:
-                clauses.append((f"only {row_name(row)}", "is", [named(f, of, "against") for f in only]))
-        if not clauses:
-            return "No feature organises either of them."
-        subject, verb, features = clauses[0]
-        opening = f"{subject[0].upper()}{subject[1:]} {verb} organised by "
-        rest = [f"; {subject} by {listed(features)}" for subject, _, features in clauses[1:]]
-        return f"{opening}{listed(features)}{''.join(rest)} (shares of the importance)."
+        parts = (self.shared, self.only_a, self.only_b)
+        sentence = reasons(row_name(self.a), row_name(self.b), *parts, note=note)
+        return f"{sentence[:-1]} (shares of the importance)." if any(parts) else sentence
 
     def _drivers(self) -> str:
         if np.isnan(self.tau):
@@ -200,7 +193,7 @@ def explain_pair(
     features: tuple[str, ...] = tuple(matrix.settings.get("features") or shared_features([a, b]))
     x, y = _importance(a, layer_a, features), _importance(b, layer_b, features)
     parts = contributions(x, y)
-    shared, only_a, only_b = _organised_by(features, importance_shares(x), importance_shares(y))
+    shared, only_a, only_b = organised_by(features, importance_shares(x), importance_shares(y))
     return Explanation(
         a=matrix.rows[i],
         b=matrix.rows[j],
@@ -221,12 +214,7 @@ def explain_pair(
     )
 
 
-def _importance(profile: Profile, layer: Layer, features: Sequence[str]) -> Floats:
-    columns = [profile.features.index(name) for name in features]
-    return profile.mean_importance[profile.layer_index(layer), columns]
-
-
-def _organised_by(
+def organised_by(
     features: Sequence[str], shares_a: Floats, shares_b: Floats
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Features that matter in both, or in one at least twice as much as in the other; largest first."""
@@ -241,6 +229,36 @@ def _organised_by(
         elif y >= MATTERS and y >= 2 * x:
             only_b.append(features[k])
     return tuple(shared), tuple(only_a), tuple(only_b)
+
+
+def reasons(
+    a: str,
+    b: str,
+    shared: Sequence[str],
+    only_a: Sequence[str],
+    only_b: Sequence[str],
+    *,
+    note: Callable[[str, str], str] = lambda feature, owner: "",
+) -> str:
+    """One sentence on where two layers agree and differ; `note` may add to a feature of "both", "a" or "b"."""
+    clauses = []
+    for owner, subject, verb, names in (
+        ("both", "both", "are", shared),
+        ("a", f"only {a}", "is", only_a),
+        ("b", f"only {b}", "is", only_b),
+    ):
+        if names:
+            by = listed([readable(name) + note(name, owner) for name in names])
+            clauses.append(f"{subject} by {by}" if clauses else f"{subject} {verb} organised by {by}")
+    if not clauses:
+        return "No feature organises either of them."
+    sentence = "; ".join(clauses)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _importance(profile: Profile, layer: Layer, features: Sequence[str]) -> Floats:
+    columns = [profile.features.index(name) for name in features]
+    return profile.mean_importance[profile.layer_index(layer), columns]
 
 
 def _without_groups(
