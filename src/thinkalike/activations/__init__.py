@@ -9,7 +9,7 @@ from thinkalike.activations.store import Activations
 
 _HOMES = {
     "ARCHITECTURES": "thinkalike.activations.architectures",
-    "extract": "thinkalike.activations.extract",
+    "extract": "thinkalike.activations.extraction",
     "layers_of": "thinkalike.activations.architectures",
     "start_from": "thinkalike.activations.inject",
 }

@@ -131,6 +131,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gemma2": _GEMMA2,
     "gemma3_text": _GEMMA2,
     "gemma3": replace(_GEMMA2, blocks="language_model.layers", final_norm="language_model.norm"),
+    "thinkalike_nano_decoder": replace(_LLAMA, attention="attention"),
     "mamba": _MAMBA,
     "mamba2": _MAMBA,
     "rwkv": Architecture(

@@ -1,0 +1,336 @@
+"""Model + stimuli → `Activations`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thinkalike.activations import signals, words
+from thinkalike.activations.architectures import SITES, Part, Stack
+from thinkalike.activations.cache import (
+    cache_path,
+    digest_of,
+    fingerprint_processor,
+    versions,
+)
+from thinkalike.activations.loading import pick_device
+from thinkalike.activations.passes import SIGNALS_AT_ONCE, SignalSource, Source, TextSource
+from thinkalike.activations.plan import TOKENS_AT_ONCE, check_batch_size, make_plan
+from thinkalike.activations.reader import done_chunks, open_store
+from thinkalike.activations.run import Target, layer_labels, run
+from thinkalike.activations.selective_scan import SWITCH
+from thinkalike.activations.shown import Shown, as_shown
+from thinkalike.activations.store import Activations
+from thinkalike.activations.subject import Subject, by_name, context_length, in_memory, start_token
+from thinkalike.activations.texts import Reader
+from thinkalike.activations.writer import MemoryWriter, Writer, check_free
+from thinkalike.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from thinkalike.stimuli.table import Stimuli
+
+KINDS = {"input_ids": "text", "pixel_values": "image"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything but the model and the stimuli that changes the numbers."""
+
+    pooling: str
+    site: str
+    final_norm: bool
+    blocks: str | None
+    bos: bool | None
+    drop_first: int
+    dtype: str
+    device: str
+    batch_size: int | str
+    sampling_rate: int | None
+    fused_scan: bool
+
+
+def extract(
+    model: str | Path | nn.Module,
+    stimuli: Stimuli | Sequence[Any],
+    *,
+    inputs: Sequence[Any] | None = None,
+    pooling: str | None = None,
+    site: str = "residual",
+    final_norm: bool = False,
+    part: Part | None = None,
+    blocks: str | None = None,
+    revision: str | None = None,
+    untrained: bool = False,
+    seed: int = 0,
+    bos: bool | None = None,
+    drop_first: int = 0,
+    dtype: str | None = None,
+    device: str | None = None,
+    device_map: Any = None,
+    batch_size: int | str = "auto",
+    processor: Any = None,
+    sampling_rate: int | None = None,
+    gguf_file: str | None = None,
+    trust_remote_code: bool = False,
+    system: str | None = None,
+    out: str | Path | None = None,
+    cache: bool | None = None,
+) -> Activations:
+    """Show `stimuli` to `model` and keep what every layer answers to every item.
+
+    Layer 0 is what enters the first block (the embeddings); layer k the residual stream after block k, before
+    any final norm. The result is cached on disk; a call that was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    model
+        A hub id, the path of a folder, the name of a bundled model, or a model that is already loaded.
+        A name may say more: MODEL[@REVISION][:encoder|:decoder][:untrained].
+    stimuli
+        `Stimuli`; or texts, which are then whole items; or images or sounds, as arrays or paths of images.
+    inputs
+        The images or sounds of `stimuli` whose items are not words, in their order.
+    pooling
+        How the tokens of an item become one vector: "last" (the default for text, as in Salle et al. 2024),
+        "first", "mean" (the default for images and sounds), "cls" (whole texts and images only), or "all",
+        which gives each token a row of its own, named ITEM/0, ITEM/1, …
+    site
+        "residual"; "block", what the block's last addition adds to the stream (Brown et al. 2023, C.2);
+        "attention" or "mlp", what these add. The latter three have layers 1 … L.
+    final_norm
+        Also keep the last layer after the model's final norm, as layer "final_norm".
+    part
+        "encoder" or "decoder" of a model that has both, which are two systems. The decoder reads a start
+        token and then the same text as the encoder; the vector of a token is where the decoder reads it.
+    blocks
+        The dotted path of the list of blocks, for an architecture that the table does not have.
+    revision
+        Branch, tag or commit on the hub; for a folder, a subfolder with a checkpoint.
+    untrained, seed
+        Take the same architecture with random weights drawn from `seed`.
+    bos
+        True puts a beginning-of-sequence token before each text, False takes it away, None leaves that to the
+        tokenizer.
+    drop_first
+        Leave out the first tokens of each text, whose norm can be huge. Items with no other token get no row.
+    dtype
+        "float32" (the default), "bfloat16", "float16", or "auto" for what the weights are stored in.
+    device, device_map
+        Where to run: "cpu", "cuda", …; or "auto" to spread a big model over what there is (needs accelerate).
+    batch_size
+        How many texts, images or sounds at most go through the model together; "auto" goes by tokens.
+    processor
+        The tokenizer, image processor or feature extractor, if not the model's own.
+    sampling_rate
+        Of the sounds, in Hz; that which the model was trained on if not given.
+    gguf_file
+        The file of a folder with quantised weights.
+    trust_remote_code
+        Let the hub's own code of this model run. Read it first.
+    system
+        The name that the result goes by, if not the model's.
+    out
+        Where to keep the result, a path or any fsspec address; the cache if not given.
+    cache
+        False keeps the result in memory only, which is the default for a model that is already loaded: what
+        was done to it, such as hooks, cannot be seen in a key.
+
+    Returns
+    -------
+    Activations
+        `acts[layer]` is (n_items, n_units), float32, rows in the order of the stimuli.
+    """
+    shown = as_shown(stimuli, inputs)
+    if isinstance(model, (str, Path)):
+        dtype, device = dtype or "float32", pick_device(device)
+        subject = by_name(
+            model,
+            revision=revision,
+            part=part,
+            untrained=untrained,
+            seed=seed,
+            blocks=blocks,
+            dtype=dtype,
+            device=device,
+            device_map=device_map,
+            gguf_file=gguf_file,
+            trust_remote_code=trust_remote_code,
+        )
+    else:
+        _refuse_for_loaded(
+            revision=revision, dtype=dtype, device=device, device_map=device_map, gguf_file=gguf_file
+        )
+        first = next(model.parameters())
+        dtype, device = str(first.dtype).removeprefix("torch."), first.device.type
+        subject = in_memory(model, part=part, untrained=untrained, seed=seed, blocks=blocks)
+        cache = bool(cache)
+    settings = Settings(
+        pooling=pooling or ("last" if shown.inputs is None else "mean"),
+        site=site,
+        final_norm=final_norm,
+        blocks=blocks,
+        bos=bos,
+        drop_first=drop_first,
+        dtype=dtype,
+        device=device if device_map is None else str(device_map),
+        batch_size=batch_size,
+        sampling_rate=sampling_rate,
+        fused_scan=os.environ.get(SWITCH, "1") != "0",
+    )
+    _check(settings, shown)
+    subject = replace(subject, system=system or subject.system)
+    return _extract(subject, shown, settings, processor=processor, out=out, cache=cache is not False)
+
+
+def _extract(
+    subject: Subject,
+    shown: Shown,
+    settings: Settings,
+    *,
+    processor: Any,
+    out: str | Path | None,
+    cache: bool,
+) -> Activations:
+    place, attributes, done = out, _attributes(subject, shown, settings), frozenset[int]()
+    if place is not None or cache:
+        attributes["shown"] = shown.fingerprint
+        attributes["key"] = _key(subject, attributes, processor)
+        place = place or cache_path(subject.system, attributes["key"])
+        check_free(place, attributes)
+        done, n_chunks = done_chunks(place)
+        if n_chunks and len(done) == n_chunks:
+            return _as_shown(open_store(place), shown, subject.system)
+
+    stack = subject.load()
+    source = _source(stack, subject, shown, settings, processor)
+    attributes["layers"] = layer_labels(stack, settings.site, settings.final_norm)
+    stored = [source.rows[row] for row in source.order]
+    memory: list[MemoryWriter] = []
+
+    def open_target(n_units: Sequence[int]) -> Target:
+        if place is not None:
+            return Writer(
+                place,
+                attributes=attributes,
+                items=stored,
+                positions=source.order,
+                n_units=n_units,
+                chunk_rows=source.chunk_rows,
+            )
+        memory.append(
+            MemoryWriter(attributes=attributes, items=stored, positions=source.order, n_units=n_units)
+        )
+        return memory[0]
+
+    run(
+        stack,
+        source,
+        open_target,
+        labels=attributes["layers"],
+        site=settings.site,
+        system=subject.system,
+        done=done,
+    )
+    if place is not None:
+        return _as_shown(open_store(place), shown, subject.system)
+    found = Activations.from_arrays(
+        memory[0].matrices, system=subject.system, items=source.rows, metadata=attributes["metadata"]
+    )
+    return _as_shown(found, shown, subject.system)
+
+
+def _attributes(subject: Subject, shown: Shown, settings: Settings) -> dict[str, Any]:
+    metadata = {**subject.about, **asdict(settings), "versions": versions()}
+    return {
+        "key": None,
+        "shown": None,
+        "system": subject.system,
+        "stimuli_digest": shown.stimuli.digest if shown.has_digest else None,
+        "metadata": metadata,
+    }
+
+
+def _key(subject: Subject, attributes: dict[str, Any], processor: Any) -> str:
+    """A digest of all that changes the numbers, or how they are cut into chunks."""
+    names = ("model", "revision", "commit")  # the identity says it, whatever it is called
+    return digest_of(
+        {
+            "identity": subject.identity(),
+            "processor": None if processor is None else fingerprint_processor(processor),
+            "shown": attributes["shown"],
+            "how": {name: value for name, value in attributes["metadata"].items() if name not in names},
+            "at once": [TOKENS_AT_ONCE, SIGNALS_AT_ONCE],
+        }
+    )
+
+
+def _source(stack: Stack, subject: Subject, shown: Shown, settings: Settings, processor: Any) -> Source:
+    """The rows to compute, as the model reads them."""
+    kind = KINDS.get(getattr(stack.model, "main_input_name", "input_ids"), "audio")
+    if (kind == "text") != (shown.inputs is None):
+        given = "text" if shown.inputs is None else "images or sounds"
+        reads = {"text": "text", "image": "images", "audio": "sounds"}[kind]
+        raise InvalidInput(f"{subject.system} reads {reads}, but the stimuli are {given}.")
+    if kind != "text" and stack.part == "decoder":
+        raise InvalidInput(f"{subject.system} writes text about sounds: only its encoder can be read.")
+    processor = processor or subject.processor(kind)
+    if shown.inputs is None:
+        reader = Reader(
+            processor,
+            subject.system,
+            pooling=settings.pooling,
+            bos=settings.bos,
+            drop_first=settings.drop_first,
+            start_token=start_token(stack),
+            max_length=context_length(stack),
+        )
+        sequences = reader.read(shown.stimuli)
+        device = next(stack.model.parameters()).device.type
+        plan = make_plan(sequences.row_text, sequences.lengths, batch_size=settings.batch_size, device=device)
+        return TextSource(sequences, plan, stack)
+    if settings.pooling == "cls" and not any(
+        n.endswith("cls_token") for n, _ in stack.model.named_parameters()
+    ):
+        raise InvalidInput(f"{subject.system} has no [CLS] position: choose mean.")
+    return SignalSource(
+        list(shown.stimuli.items.index),
+        shown.inputs,
+        kind=kind,
+        processor=processor,
+        pooling=settings.pooling,
+        sampling_rate=settings.sampling_rate,
+        batch_size=settings.batch_size,
+        stack=stack,
+    )
+
+
+def _as_shown(found: Activations, shown: Shown, system: str) -> Activations:
+    """Name the stimuli by their present digest: features may have changed, which no model sees."""
+    digest = None
+    if shown.has_digest and found.metadata["pooling"] != "all":
+        kept = shown.stimuli.items.index.isin(found.items)
+        digest = shown.stimuli.digest if kept.all() else shown.stimuli.subset(kept).digest
+    return replace(found, system=system, stimuli_digest=digest)
+
+
+def _check(settings: Settings, shown: Shown) -> None:
+    if settings.site not in SITES:
+        raise UnknownName.among("site", settings.site, SITES)
+    known = words.POOLINGS if shown.inputs is None else signals.POOLINGS
+    if settings.pooling not in known:
+        raise UnknownName.among("pooling", settings.pooling, known)
+    if settings.batch_size != "auto":
+        check_batch_size(settings.batch_size)
+
+
+def _refuse_for_loaded(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInput(
+                f"{name}={value!r} has no meaning for a model that is already loaded: leave it out."
+            )

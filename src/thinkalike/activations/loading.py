@@ -1,0 +1,268 @@
+"""From a name to a model: hub ids, local folders, bundled models, random copies.
+
+A name is MODEL[@REVISION][:encoder|:decoder][:untrained]: `gpt2`, `runs/mine@checkpoint-500`,
+`t5-small:decoder`, `EleutherAI/pythia-70m@step1000`, `gpt2:untrained`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thinkalike.activations.architectures import ARCHITECTURES, PARTS, Part, Stack, layers_of
+from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float32", "bfloat16", "float16", "auto")
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """Which model, taken apart.
+
+    Attributes
+    ----------
+    model
+        A hub id, or the path of a folder.
+    folder
+        Where the files are; None if the hub has them.
+    commit
+        What the revision stands for on the hub, once that is known.
+    """
+
+    model: str
+    revision: str | None = None
+    part: Part | None = None
+    untrained: bool = False
+    folder: Path | None = None
+    commit: str | None = None
+
+    def __str__(self) -> str:
+        name = self.model if self.revision is None else f"{self.model}@{self.revision}"
+        name = name if self.part is None else f"{name}:{self.part}"
+        return f"{name}:untrained" if self.untrained else name
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """Where transformers finds the files."""
+        if self.folder is not None:
+            return {"pretrained_model_name_or_path": str(self.folder)}
+        revision = self.commit or self.revision or "main"
+        return {"pretrained_model_name_or_path": self.model, "revision": revision}
+
+
+def parse_name(
+    name: str | Path, *, revision: str | None = None, part: Part | None = None, untrained: bool = False
+) -> ModelName:
+    """Take a name apart and find its folder. What is given beside the name must not contradict it."""
+    model = str(name)
+    if not Path(model).is_dir():
+        model, given_part, given_untrained = _suffixes(model)
+        part = _agreed("part", part, given_part)
+        untrained = untrained or given_untrained
+    if not Path(model).is_dir() and "@" in model:
+        model, _, given_revision = model.rpartition("@")
+        revision = _agreed("revision", revision, given_revision)
+    folder = _folder(model)
+    if folder is not None and revision is not None:
+        folder = folder / revision
+        if not folder.is_dir():
+            raise ModelError(
+                f"{model} is a folder and has no subfolder {revision!r}: the revisions of a folder are the "
+                "checkpoints in it."
+            )
+    return ModelName(model, revision, part, untrained, folder)
+
+
+def _suffixes(model: str) -> tuple[str, Part | None, bool]:
+    part: Part | None = None
+    untrained = False
+    while True:
+        head, colon, tail = model.rpartition(":")
+        if colon and tail == "untrained":
+            model, untrained = head, True
+        elif colon and tail in PARTS:
+            model, part = head, tail  # type: ignore[assignment]
+        else:
+            return model, part, untrained
+
+
+def _agreed(what: str, given: Any, in_name: Any) -> Any:
+    if given is not None and in_name is not None and given != in_name:
+        raise InvalidInput(
+            f"The name says {what} {in_name!r}, but {what}={given!r} was given: leave one out."
+        )
+    return given if in_name is None else in_name
+
+
+def _folder(model: str) -> Path | None:
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return path
+    from thinkalike import models
+
+    bundled = models.resolve(model) if hasattr(models, "resolve") else None
+    if bundled is None and (model.startswith((".", "/", "~")) or model.count("/") > 1):
+        raise ModelError(f"There is no folder {model!r}: give one that holds config.json and the weights.")
+    return bundled
+
+
+def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_code: bool = False) -> Any:
+    """The model's configuration, with the fields that our table sets.
+
+    What the hub's cache has is taken from there, and the network is not asked.
+    """
+    from transformers import AutoConfig
+
+    from thinkalike.models import solu  # noqa: F401  # makes our own decoder known to the Auto classes
+
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
+    with _explained(name), _quiet():
+        try:
+            config = AutoConfig.from_pretrained(**name.files, **options, local_files_only=True)
+        except OSError:
+            if name.folder is not None:
+                raise
+            _check_hub_is_known()
+            config = AutoConfig.from_pretrained(**name.files, **options)
+    row = ARCHITECTURES.get(config.model_type)
+    for setting, value in (row.settings if row else {}).items():
+        setattr(config, setting, value)
+    return config
+
+
+def load_model(
+    name: ModelName,
+    config: Any,
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    device_map: Any = None,
+    gguf_file: str | None = None,
+    trust_remote_code: bool = False,
+    seed: int = 0,
+) -> torch.nn.Module:
+    """The model in evaluation mode; with `untrained`, its architecture with random weights from `seed`."""
+    import torch
+    from transformers import AutoModel
+
+    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    if name.untrained:
+        with torch.random.fork_rng(), _explained(name), _quiet():
+            torch.manual_seed(seed)
+            model = AutoModel.from_config(config, **options)
+        return model.to(device).eval()
+    if device_map is not None:
+        if importlib.util.find_spec("accelerate") is None:
+            raise MissingExtra.needed("accelerate", "big")
+        options["device_map"] = device_map
+    with _explained(name), _quiet():
+        model, info = AutoModel.from_pretrained(
+            **name.files, config=config, output_loading_info=True, **_gguf(gguf_file), **options
+        )
+    _check_complete(name, model, layers_of(model, part=name.part), info["missing_keys"])
+    return (model if device_map is not None else model.to(device)).eval()
+
+
+def load_processor(
+    name: ModelName, kind: str, *, gguf_file: str | None = None, trust_remote_code: bool = False
+) -> Any:
+    """The model's own tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
+    import transformers
+
+    loader: Any = {
+        "text": transformers.AutoTokenizer,
+        "image": transformers.AutoImageProcessor,
+        "audio": transformers.AutoFeatureExtractor,
+    }[kind]
+    with _explained(name), _quiet():
+        return loader.from_pretrained(**name.files, trust_remote_code=trust_remote_code, **_gguf(gguf_file))
+
+
+def torch_dtype(dtype: str) -> Any:
+    import torch
+
+    if dtype not in DTYPES:
+        raise UnknownName.among("dtype", dtype, DTYPES)
+    return dtype if dtype == "auto" else getattr(torch, dtype)
+
+
+def pick_device(device: str | None) -> str:
+    """The device that was asked for and never another; if none was, a GPU where there is one."""
+    import torch
+
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInput(f"device={device!r} was asked for, but torch sees no GPU: use device='cpu'.")
+    return device
+
+
+def _check_complete(name: ModelName, model: torch.nn.Module, stack: Stack, missing: Iterable[str]) -> None:
+    """Refuse a checkpoint that lacks weights of the blocks: they would be random, and nothing would tell."""
+    modules = [module for module in (*stack.blocks, stack.final_norm) if module is not None]
+    ours = {id(parameter) for module in modules for parameter in module.parameters()}
+    lacking = [key for key, value in model.named_parameters() if id(value) in ours and key in set(missing)]
+    if lacking:
+        raise ModelError(
+            f"The weights of {name} lack {len(lacking)} tensors of its blocks, such as {lacking[0]!r}: "
+            "the files do not belong to this configuration."
+        )
+
+
+def _gguf(gguf_file: str | None) -> dict[str, str]:
+    return {} if gguf_file is None else {"gguf_file": gguf_file}
+
+
+def _check_hub_is_known() -> None:
+    """Raise at once where the hub's name cannot be looked up: its client would retry for half a minute."""
+    from huggingface_hub import constants
+
+    host = urllib.parse.urlparse(constants.ENDPOINT).hostname
+    if constants.HF_HUB_OFFLINE or urllib.request.getproxies() or host is None:
+        return  # the client knows better
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise OSError(f"{host} cannot be reached") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' load reports and bars to itself: what matters of them we check ourselves."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _explained(name: ModelName) -> Iterator[None]:
+    """Turn what transformers and the hub raise into one line that says the way out."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if name.folder is not None:
+            raise ModelError(f"{name} cannot be loaded from {name.folder}: {reason}") from error
+        raise ModelError(
+            f"{name} cannot be loaded: it is no folder, no bundled model, and not to be had from the hub "
+            f"or its cache ({reason.rstrip('.')}). Offline, give the path of a local folder that holds "
+            "config.json and the weights."
+        ) from error

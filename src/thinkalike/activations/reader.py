@@ -1,0 +1,108 @@
+"""Reading a store: what it says of itself, and its layers in the order of the stimuli."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.errors import GroupNotFoundError, NodeNotFoundError
+
+from thinkalike.activations.store import Activations, Array
+from thinkalike.errors import StoreError
+
+FORMAT = 1
+
+
+def is_local(path: str | Path) -> bool:
+    return "://" not in str(path)
+
+
+def describe(path: str | Path) -> dict[str, Any] | None:
+    """What the store at `path` says of itself; None if there is none."""
+    try:
+        with reading(path):
+            attributes = dict(zarr.open_group(str(path), mode="r").attrs)
+    except (GroupNotFoundError, NodeNotFoundError, FileNotFoundError):
+        return None
+    found = attributes.get("thinkalike")
+    if not isinstance(found, dict):
+        raise StoreError(f"The Zarr group at {path} is not a store of activations of ours.")
+    if found.get("format") != FORMAT:
+        raise StoreError(
+            f"The store at {path} has format {found.get('format')}, but this version reads format {FORMAT}: "
+            "extract again."
+        )
+    return found
+
+
+def done_chunks(path: str | Path) -> tuple[frozenset[int], int]:
+    """Which chunks are there, and how many there are to be (0 before the first)."""
+    try:
+        with reading(path):
+            group = zarr.open_group(str(path), mode="r")
+            done = np.asarray(group["done"][:]) if "done" in group else np.zeros(0)  # type: ignore[index]
+    except (GroupNotFoundError, FileNotFoundError):
+        return frozenset(), 0
+    return frozenset(np.flatnonzero(done).tolist()), len(done)
+
+
+def open_store(path: str | Path) -> Activations:
+    """The activations at `path`, which must be complete; a layer is read when it is asked for."""
+    about = describe(path)
+    if about is None:
+        raise StoreError(f"There is no store of activations at {path}.")
+    done, n_chunks = done_chunks(path)
+    if not n_chunks or len(done) < n_chunks:
+        raise StoreError(
+            f"The store at {path} is not complete ({len(done)} of {n_chunks} chunks are there): "
+            "run the same extraction again, it goes on where it stopped."
+        )
+    with reading(path):
+        group = zarr.open_group(str(path), mode="r")
+        arrays: list[Any] = [group[f"layers/{number}"] for number in range(len(about["layers"]))]
+        positions = np.asarray(group["positions"][:])  # type: ignore[index]
+        stored: Any = group["items"][:]  # type: ignore[index]
+        if sorted(positions) != list(range(len(stored))) or len(set(stored)) != len(stored):
+            raise ValueError("the names of the rows are lost")
+        items = np.empty(len(positions), dtype=object)
+        items[positions] = stored
+
+    def read(number: int) -> Array:
+        with reading(path):
+            rows = np.asarray(arrays[number][:], dtype=np.float32)
+        if np.isnan(rows).any():
+            raise StoreError(
+                f"The store at {path} is damaged: rows of layer {about['layers'][number]!r} are lost. "
+                "Delete it and extract again."
+            )
+        ordered = np.empty_like(rows)
+        ordered[positions] = rows
+        return ordered
+
+    return Activations(
+        system=about["system"],
+        layers=tuple(about["layers"]),
+        items=tuple(str(item) for item in items),
+        n_units=tuple(int(array.shape[1]) for array in arrays),
+        stimuli_digest=about["stimuli_digest"],
+        metadata={**about["metadata"], "path": str(path)},
+        _read=read,
+    )
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Say in one line that files are damaged, whatever Zarr found wrong with them."""
+    try:
+        yield
+    except (StoreError, GroupNotFoundError, FileNotFoundError):
+        raise
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StoreError(
+            f"The store at {path} is damaged ({reason.rstrip('.')}): delete it and extract again."
+        ) from error

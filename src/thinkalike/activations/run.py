@@ -1,0 +1,104 @@
+"""Running a model over a source, chunk by chunk, into a store or into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from thinkalike.activations.architectures import Stack
+from thinkalike.activations.hooks import FINAL_NORM, recording
+from thinkalike.activations.passes import Source, n_chunks
+from thinkalike.activations.selective_scan import fused_scan
+from thinkalike.activations.store import Array, Layer
+from thinkalike.activations.subject import evaluating
+from thinkalike.errors import ModelError
+from thinkalike.progress import progress
+
+
+class Target(Protocol):
+    """What takes the rows of a chunk."""
+
+    def is_done(self, chunk: int) -> bool: ...
+
+    def write(self, chunk: int, rows: Mapping[Layer, Array]) -> None: ...
+
+
+def layer_labels(stack: Stack, site: str, final_norm: bool) -> list[Layer]:
+    """Layers 0 … L of the residual stream, 1 … L of any other site, and the final norm."""
+    if final_norm and stack.final_norm is None:
+        raise ModelError(
+            f"A {stack.model_type} model has no final norm that we know of: leave out final_norm."
+        )
+    if site != "residual":
+        stack.sites(site)
+    labels: list[Layer] = list(range(0 if site == "residual" else 1, stack.n_blocks + 1))
+    return [*labels, FINAL_NORM] if final_norm else labels
+
+
+def run(
+    stack: Stack,
+    source: Source,
+    open_target: Callable[[Sequence[int]], Target],
+    *,
+    labels: Sequence[Layer],
+    site: str,
+    system: str,
+    done: frozenset[int] = frozenset(),
+) -> None:
+    """Compute every chunk that is not `done` and hand it to the target.
+
+    The target is opened with the widths of the layers, which the first answer tells.
+    """
+    target: Target | None = None
+    with (
+        evaluating(stack.model),
+        fused_scan(stack.model),
+        progress(f"extracting {system}", len(source.order)) as step,
+    ):
+        for chunk in range(n_chunks(source)):
+            if chunk not in done and not (target is not None and target.is_done(chunk)):
+                rows = answers(stack, source, chunk, labels=labels, site=site)
+                if target is None:
+                    target = open_target([rows[label].shape[1] for label in labels])
+                target.write(chunk, rows)
+            step.advance(_n_rows(source, chunk))
+
+
+def answers(
+    stack: Stack, source: Source, chunk: int, *, labels: Sequence[Layer], site: str
+) -> dict[Layer, Array]:
+    """What every layer answers to the rows of one chunk: (n_rows, n_units) each."""
+    import torch
+
+    found: dict[Layer, Array] = {}
+    groups = source.groups(chunk)
+    while groups:
+        group = groups.pop(0)
+        one = source.prepare(chunk, group)
+        try:
+            with recording(stack, one.keep, site=site, final_norm=FINAL_NORM in labels) as record:
+                stack.model(**one.inputs)
+        except torch.OutOfMemoryError as error:
+            if len(group) == 1:
+                raise ModelError(
+                    "The memory does not hold the model and one input: use dtype='bfloat16', "
+                    "device_map='auto' or device='cpu'."
+                ) from error
+            groups = [*np.array_split(group, 2), *groups]
+            continue
+        record.check()
+        for layer, states in record.states.items():
+            shape = _n_rows(source, chunk), states.shape[1]
+            found.setdefault(layer, np.empty(shape, np.float32))[one.places] = states.cpu().numpy()
+    lacking = [label for label in labels if label not in found]
+    if lacking:
+        raise ModelError(
+            f"Layer {lacking[0]!r} of this {stack.model_type} model gave no answer: its module is not in use."
+        )
+    return found
+
+
+def _n_rows(source: Source, chunk: int) -> int:
+    return min(source.chunk_rows, len(source.order) - chunk * source.chunk_rows)

@@ -1,0 +1,223 @@
+"""Activations that others made: labelled arrays, NumPy files, Zarr groups, caches of other libraries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thinkalike.activations.store import Activations
+from thinkalike.errors import InvalidInput, MissingExtra, StoreError
+
+if TYPE_CHECKING:
+    import xarray
+
+    from thinkalike.stimuli.table import Stimuli
+
+RESID_PRE = re.compile(r"blocks\.0\.hook_resid_pre")
+RESID_POST = re.compile(r"blocks\.(\d+)\.hook_resid_post")
+
+
+def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli | None = None) -> Activations:
+    """Activations from a path.
+
+    A store of ours brings everything along. Anything else is arrays of shape (n_items, n_units): an `.npz`
+    file or a Zarr group (one array per layer), an `.npy` file (one layer), a folder of `.npy` files (one per
+    layer, in the order of their names, numbers by value). Then `system` names the system, the file's name if
+    not given, and `stimuli` the rows.
+    """
+    name = str(path)
+    place = Path(name)
+    if "://" not in name and not place.exists():
+        raise StoreError(f"There is nothing at {path}.")
+    if place.suffix in (".npz", ".npy"):
+        return Activations.from_arrays(
+            _numpy_file(place), system=system or place.stem, stimuli=stimuli, metadata={"path": name}
+        )
+    if place.is_dir() and not (place / "zarr.json").exists() and not (place / ".zgroup").exists():
+        return Activations.from_arrays(
+            _numpy_folder(place), system=system or place.name, stimuli=stimuli, metadata={"path": name}
+        )
+    return _zarr(name, system=system, stimuli=stimuli)
+
+
+def from_xarray(
+    data: xarray.Dataset | xarray.DataArray,
+    *,
+    system: str | None = None,
+    item_dim: str = "item",
+    layer_dim: str | None = None,
+    stimuli: Stimuli | None = None,
+) -> Activations:
+    """Activations from labelled arrays.
+
+    A Dataset has one variable per layer. A DataArray is one layer, or several along `layer_dim`. The rows lie
+    along `item_dim` and take its labels for names; all other dimensions together are the units.
+    """
+    try:
+        import xarray
+    except ImportError as error:
+        raise MissingExtra.needed("xarray", "xarray") from error
+    if isinstance(data, xarray.DataArray):
+        if layer_dim is None:
+            layers = {data.name or "array": data}
+        else:
+            layers = {label.item(): data.sel({layer_dim: label}) for label in data[layer_dim]}
+        named = data.name
+    else:
+        layers, named = dict(data.data_vars), data.attrs.get("system")
+    for name, layer in layers.items():
+        if item_dim not in layer.dims:
+            raise InvalidInput(
+                f"Layer {name!r} has the dimensions {', '.join(map(str, layer.dims)) or 'none'} and no "
+                f"{item_dim!r}: name that of the items with item_dim=…"
+            )
+    arrays = {
+        name: layer.transpose(item_dim, ...).values.reshape(layer.sizes[item_dim], -1)
+        for name, layer in layers.items()
+    }
+    items = [str(label) for label in data[item_dim].values] if item_dim in data.coords else None
+    return Activations.from_arrays(
+        arrays,
+        system=str(system or named or "arrays"),
+        items=None if stimuli is not None else items,
+        stimuli=stimuli,
+    )
+
+
+def to_xarray(activations: Activations) -> xarray.Dataset:
+    """A Dataset with one variable per layer, named by it, and the items as coordinate."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise MissingExtra.needed("xarray", "xarray") from error
+    variables = {
+        str(layer): (("item", f"unit_{number}"), activations[layer])
+        for number, layer in enumerate(activations.layers)
+    }
+    about = {"system": activations.system, "stimuli_digest": activations.stimuli_digest or ""}
+    return xarray.Dataset(variables, coords={"item": list(activations.items)}, attrs=about)
+
+
+def from_cache(
+    cache: Mapping[str, Any],
+    *,
+    system: str = "model",
+    names: Mapping[Any, str] | Sequence[str] | None = None,
+    position: int | Sequence[int] | str = -1,
+    items: Sequence[str] | None = None,
+    stimuli: Stimuli | None = None,
+) -> Activations:
+    """Activations from a mapping of names to tensors, as TransformerLens and nnsight leave them.
+
+    Parameters
+    ----------
+    cache
+        Name → tensor of shape (n_items, n_positions, n_units) or (n_items, n_units).
+    names
+        Layer → name in the cache, or just the names. If not given: the residual stream of a TransformerLens
+        cache (layer 0 is `blocks.0.hook_resid_pre`, layer k is `hook_resid_post` of block k − 1), else
+        everything in the cache under its own name.
+    position
+        Which position of each sequence to take: one number for all (−1 is the last), one per item, or "mean".
+    """
+    keys = list(cache.keys())
+    if names is None:
+        chosen = _residual_names(keys) or {key: key for key in keys}
+    elif isinstance(names, Mapping):
+        chosen = dict(names)
+    else:
+        chosen = {name: name for name in names}
+    for layer, name in chosen.items():
+        if name not in keys:
+            known = ", ".join(map(str, keys[:5]))
+            raise InvalidInput(f"Layer {layer!r}: the cache has no {name!r}. It has {known}, …")
+    arrays = {layer: _at_position(name, cache[name], position) for layer, name in chosen.items()}
+    return Activations.from_arrays(arrays, system=system, items=items, stimuli=stimuli)
+
+
+def _residual_names(keys: Sequence[str]) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for key in keys:
+        if RESID_PRE.fullmatch(str(key)):
+            names[0] = key
+        elif match := RESID_POST.fullmatch(str(key)):
+            names[int(match[1]) + 1] = key
+    return dict(sorted(names.items()))
+
+
+def _at_position(name: str, tensor: Any, position: int | Sequence[int] | str) -> np.ndarray:
+    tensor = getattr(tensor, "value", tensor)  # nnsight's saved proxies hold the tensor in `value`
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu().float().numpy()
+    states = np.asarray(tensor)
+    if states.ndim == 2:
+        return states
+    if states.ndim != 3:
+        raise InvalidInput(
+            f"{name!r} has shape {states.shape}: expected (n_items, n_positions, n_units) or (n_items, n_units)."
+        )
+    if isinstance(position, str):
+        if position != "mean":
+            raise InvalidInput(
+                f"position is a number, one number per item, or 'mean'; {position!r} was given."
+            )
+        return states.mean(1)
+    where = np.broadcast_to(np.asarray(position), len(states))
+    if (where >= states.shape[1]).any() or (where < -states.shape[1]).any():
+        raise InvalidInput(
+            f"{name!r} has {states.shape[1]} positions; position {position} is not among them."
+        )
+    return states[np.arange(len(states)), where]
+
+
+def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {path.stem: loaded}
+        with loaded:
+            return {_number(name): loaded[name] for name in loaded.files}
+    except (ValueError, OSError, EOFError) as error:
+        raise StoreError(
+            f"{path} cannot be read as arrays of numbers: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _numpy_folder(folder: Path) -> dict[Any, np.ndarray]:
+    files = sorted(
+        folder.glob("*.npy"),
+        key=lambda file: (not file.stem.isdigit(), int(file.stem) if file.stem.isdigit() else 0, file.stem),
+    )
+    if not files:
+        raise StoreError(f"The folder {folder} holds neither a Zarr group nor .npy files.")
+    return {_number(file.stem): _numpy_file(file)[file.stem] for file in files}
+
+
+def _zarr(path: str, *, system: str | None, stimuli: Stimuli | None) -> Activations:
+    import zarr
+
+    from thinkalike.activations.reader import open_store, reading
+
+    with reading(path):
+        try:
+            group: Any = zarr.open(path, mode="r")
+        except FileNotFoundError:
+            raise StoreError(f"There is no Zarr group at {path}.") from None
+        if "thinkalike" in group.attrs:
+            found = open_store(path)
+            if stimuli is not None:
+                found.check_stimuli(stimuli)
+            return found
+        arrays = {_number(name): np.asarray(array[:]) for name, array in sorted(group.arrays())}
+    return Activations.from_arrays(
+        arrays, system=system or Path(path).stem, stimuli=stimuli, metadata={"path": path}
+    )
+
+
+def _number(name: str) -> Any:
+    """Layers called 0, 1, … are numbers, as they are for models."""
+    return int(name) if name.isdigit() else name

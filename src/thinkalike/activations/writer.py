@@ -1,0 +1,211 @@
+"""Writing activations so that nothing is ever half there.
+
+A chunk of rows is written in every layer, each file whole or not at all, and then marked as done. Whoever
+comes later, after a crash or at the same time, computes the chunks that are not marked, and writes the very
+bytes that anyone else would write.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec
+from zarr.errors import ContainsArrayError
+
+from thinkalike.activations.reader import FORMAT, describe, is_local
+from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
+from thinkalike.errors import StoreError
+
+ROWS_AT_ONCE = 1024
+STALE_SECONDS = 3600
+
+
+class Writer:
+    """One store that is being filled, chunk by chunk; a store with the same key at the same place is resumed.
+
+    Parameters
+    ----------
+    attributes
+        What the group says of itself: key, shown, system, layers, stimuli_digest, metadata.
+    items
+        Row names, in the order in which the rows are stored.
+    positions : (n_rows,)
+        The place of each stored row in the order of the stimuli.
+    n_units
+        The width of each layer.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        attributes: Mapping[str, Any],
+        items: Sequence[str],
+        positions: np.ndarray,
+        n_units: Sequence[int],
+        chunk_rows: int,
+    ) -> None:
+        self.path, self.chunk_rows, self.items = path, chunk_rows, items
+        self.system, self.labels = attributes["system"], tuple(attributes["layers"])
+        check_free(path, attributes)
+        n_rows = len(items)
+        with writing(path):
+            _sweep(path)
+            group = zarr.open_group(
+                str(path), mode="a", attributes={"thinkalike": {"format": FORMAT, **attributes}}
+            )
+            group.require_group("layers")
+            _array(group, "items", shape=(n_rows,), chunks=(n_rows,), dtype=str)[:] = np.array(
+                items, dtype=object
+            )
+            _array(group, "positions", shape=(n_rows,), chunks=(n_rows,), dtype="int64")[:] = positions
+            self.layers = [
+                _array(
+                    group,
+                    f"layers/{number}",
+                    shape=(n_rows, width),
+                    chunks=(chunk_rows, width),
+                    dtype="float32",
+                    fill_value=float("nan"),  # a chunk that is lost reads as NaN, which no layer may hold
+                    compressors=[Crc32cCodec()],
+                    dimension_names=("item", f"unit_{number}"),
+                )
+                for number, width in enumerate(n_units)
+            ]
+            n_chunks = -(-n_rows // chunk_rows)
+            self._done = _array(group, "done", shape=(n_chunks,), chunks=(1,), dtype="uint8", fill_value=0)
+
+    def is_done(self, chunk: int) -> bool:
+        """Whether the chunk is there, whoever wrote it."""
+        return bool(self._done[chunk])
+
+    def write(self, chunk: int, rows: Mapping[Layer, Array]) -> None:
+        """Write the rows of one chunk in every layer, then mark it."""
+        begin = chunk * self.chunk_rows
+        names = self.items[begin : begin + self.chunk_rows]
+        for label in self.labels:
+            refuse_nonfinite(rows[label], layer=label, items=names, system=self.system)
+        with writing(self.path):
+            for label, array in zip(self.labels, self.layers, strict=True):
+                array[begin : begin + len(names)] = rows[label]
+            self._done[chunk] = 1
+
+
+class MemoryWriter:
+    """The same in memory, for what is not to be kept."""
+
+    def __init__(
+        self,
+        *,
+        attributes: Mapping[str, Any],
+        items: Sequence[str],
+        positions: np.ndarray,
+        n_units: Sequence[int],
+    ) -> None:
+        self.system, self.items, self.positions, self.filled = attributes["system"], items, positions, 0
+        self.matrices = {
+            label: np.empty((len(items), width), np.float32)
+            for label, width in zip(attributes["layers"], n_units, strict=True)
+        }
+
+    def is_done(self, chunk: int) -> bool:
+        return False
+
+    def write(self, chunk: int, rows: Mapping[Layer, Array]) -> None:
+        """Put the rows of the next chunk where they belong in the order of the stimuli."""
+        end = self.filled + len(next(iter(rows.values())))
+        for label, matrix in self.matrices.items():
+            refuse_nonfinite(
+                rows[label], layer=label, items=self.items[self.filled : end], system=self.system
+            )
+            matrix[self.positions[self.filled : end]] = rows[label]
+        self.filled = end
+
+
+def save(activations: Activations, path: str | Path) -> str | Path:
+    """Write `activations` at `path`, where nothing may be yet."""
+    if describe(path) is not None:
+        raise StoreError(f"There are activations at {path} already: choose another place, or delete them.")
+    writer = Writer(
+        path,
+        attributes={
+            "key": None,
+            "shown": None,
+            "system": activations.system,
+            "layers": list(activations.layers),
+            "stimuli_digest": activations.stimuli_digest,
+            "metadata": dict(activations.metadata),
+        },
+        items=activations.items,
+        positions=np.arange(activations.n_items),
+        n_units=activations.n_units,
+        chunk_rows=min(ROWS_AT_ONCE, activations.n_items),
+    )
+    matrices = {layer: activations[layer] for layer in activations.layers}
+    for chunk, begin in enumerate(range(0, activations.n_items, writer.chunk_rows)):
+        rows = slice(begin, begin + writer.chunk_rows)
+        writer.write(chunk, {layer: matrix[rows] for layer, matrix in matrices.items()})
+    return path
+
+
+def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
+    """Raise unless there is nothing at `path`, or a store of the same content."""
+    found = describe(path)
+    if found is None:
+        if is_local(path) and Path(path).is_dir() and any(Path(path).iterdir()):
+            raise StoreError(f"{path} is a folder with something else in it: choose a place of its own.")
+        return
+    if found["key"] == attributes["key"]:
+        return
+    if found["shown"] != attributes["shown"]:
+        raise StoreError(
+            f"The store at {path} was made from other stimuli: choose another place, or delete it."
+        )
+    ours, theirs = attributes["metadata"], found["metadata"]
+    differing = ", ".join(name for name in ours if ours[name] != theirs.get(name)) or "the model's files"
+    raise StoreError(
+        f"The store at {path} was made in another way (different: {differing}): "
+        "choose another place, or delete it."
+    )
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Say what a failed write means for the user. Files are replaced as a whole, so none is half written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreError(
+                f"The disk is full: {path} cannot grow. What was finished is kept; free some space and run "
+                "the same call again, or point THINKALIKE_CACHE or out=… at another disk."
+            ) from error
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _array(group: zarr.Group, name: str, **layout: Any) -> Any:
+    """The array if it is there, else a new one; another process may create it at the same time."""
+    if name not in group:
+        try:
+            return group.create_array(name, **layout)
+        except ContainsArrayError:
+            pass
+    array = group[name]
+    if getattr(array, "shape", None) != layout["shape"]:
+        raise StoreError(f"The store at {group.store} is damaged ({name} has another shape): delete it.")
+    return array
+
+
+def _sweep(path: str | Path) -> None:
+    """Delete what processes left unfinished that were killed in the middle of a file, long enough ago."""
+    if is_local(path):
+        for leftover in Path(path).rglob("*.partial"):
+            if time.time() - leftover.stat().st_mtime > STALE_SECONDS:
+                leftover.unlink(missing_ok=True)
