@@ -126,6 +126,26 @@ class Stimuli:
         raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
         return cls(**assemble(raw, features=features, kinds=kinds or {}, columns=columns or {}))
 
+    @classmethod
+    def from_conllu(
+        cls, path: str | os.PathLike[str], *, punctuation: bool = False, relation: bool = False
+    ) -> Stimuli:
+        """Read a Universal Dependencies treebank: the words of its sentences with their annotation.
+
+        The features are `part_of_speech` (UPOS), every morphological feature under its own name (`Number`,
+        `VerbForm`, …), `depth` in the tree (0 is the root), `distance_to_head` in words, `word_position` (from 0,
+        punctuation counts) and `word_length`. Contractions such as French "du" are one item, as they stand in the
+        text: its part of speech is "ADP+DET", and a feature on which its parts disagree is missing.
+
+        Parameters
+        ----------
+        punctuation : keep punctuation as items.
+        relation : add the dependency relation, without its subtype.
+        """
+        from thinkalike.stimuli.treebank import read_conllu
+
+        return cls(**read_conllu(path, punctuation=punctuation, relation=relation))
+
     @property
     def items(self) -> pd.DataFrame:
         """One row per item; for words `sentence`, `word`, `start`, `end`."""

@@ -52,29 +52,32 @@ class Domain:
         return self.values[column] if column in self.ordinal else "nominal"
 
 
-def read_domain(source: Source) -> Domain:
-    """Read `[features]`, which become columns, and `[internal]`, which do not."""
-    shown, hidden = (_table(source, section) for section in ("features", "internal"))
-    values, computed, ordinal = {}, {}, set()
-    for section, table in (("features", shown), ("internal", hidden)):
-        for name, given in table.items():
-            line = source.key_line(section, name)
-            if isinstance(given, str) and section == "features":
-                if given not in COMPUTED:
-                    raise source.error(
-                        line, str(UnknownName.among("way to compute a feature", given, COMPUTED))
-                    )
-                computed[name] = given
-                continue
-            if isinstance(given, dict) and set(given) == {"ordinal"}:
-                ordinal.add(name)
-                given = given["ordinal"]
-            if not isinstance(given, list) or not given:
-                raise source.error(
-                    line, f"the values of {name!r} were expected, as in {name} = ['this', 'that']."
-                )
-            values[name] = tuple(str(value) for value in given)
+def read_domain(source: Source, lexicon: Source | None = None) -> Domain:
+    """Read `[features]`, which become columns, and `[internal]`, which do not; a lexicon may add internal ones."""
+    shown = _table(source, "features")
+    values: dict[str, tuple[str, ...]] = {}
+    computed, ordinal = {}, set()
+    for name, given in shown.items():
+        line = source.key_line("features", name)
+        if isinstance(given, str):
+            if given not in COMPUTED:
+                raise source.error(line, str(UnknownName.among("way to compute a feature", given, COMPUTED)))
+            computed[name] = given
+        elif isinstance(given, dict) and set(given) == {"ordinal"}:
+            ordinal.add(name)
+            values[name] = _values(name, given["ordinal"], source, line)
+        else:
+            values[name] = _values(name, given, source, line)
+    for one in (source, lexicon) if lexicon else (source,):
+        for name, given in _table(one, "internal").items():
+            values.setdefault(name, _values(name, given, one, one.key_line("internal", name)))
     return Domain(values, computed, tuple(shown), frozenset(ordinal))
+
+
+def _values(name: str, given: object, source: Source, line: int) -> tuple[str, ...]:
+    if not isinstance(given, list) or not given:
+        raise source.error(line, f"the values of {name!r} were expected, as in {name} = ['this', 'that'].")
+    return tuple(str(value) for value in given)
 
 
 def _table(source: Source, section: str) -> dict[str, object]:

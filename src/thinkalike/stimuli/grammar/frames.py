@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 from thinkalike.stimuli.grammar.domain import NONE, Domain
 from thinkalike.stimuli.grammar.lexicon import Form, LexicalCategory
@@ -101,12 +102,18 @@ class _Expander:
         self, rules: dict[str, list[Rule]], lexicon: dict[str, LexicalCategory], domain: Domain
     ) -> None:
         self._rules, self._lexicon, self._domain = rules, lexicon, domain
-        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], list[Phrase]] = {}
+        self._known_phrases: dict[Any, list[Phrase]] = {}
+        self._known_slots: dict[Any, Slot] = {}
 
     def sides(self, rule: Rule, binding: dict[str, str]) -> Iterator[Phrase]:
         """Every expansion of a rule's right side under an assignment of its variables."""
         groups = _mentions(rule)
-        for parts in product(*(self._parts(symbols, binding) for symbols in groups.values())):
+        choices = []
+        for symbols in groups.values():
+            choices.append(self._parts(symbols, binding))
+            if not choices[-1]:
+                return
+        for parts in product(*choices):
             slots: list[Slot] = []
             layout: dict[tuple[str, int], tuple[Place, ...]] = {}
             for group, (phrase, mentions) in zip(groups, parts, strict=True):
@@ -132,18 +139,23 @@ class _Expander:
         return [(p, [p.sides[0]] * len(symbols)) for request in merged for p in self._phrases(name, request)]
 
     def _phrases(self, name: str, request: dict[str, str]) -> list[Phrase]:
-        key = (name, tuple(sorted(request.items())))
-        if key not in self._known:
-            self._known[key] = [
+        key = (name, frozenset(request.items()))
+        if key not in self._known_phrases:
+            self._known_phrases[key] = [
                 Phrase(phrase.slots, phrase.sides, phrase.weight * rule.weight)
                 for rule in self._rules[name]
                 for binding in bindings(rule, request, self._domain)
                 for phrase in self.sides(rule, binding)
             ]
-        return self._known[key]
+        return self._known_phrases[key]
 
     def _slot(self, name: str, wanted: tuple[dict[str, str], ...]) -> Slot:
-        category = self._lexicon[name]
+        key = (name, *(frozenset(request.items()) for request in wanted))
+        if key not in self._known_slots:
+            self._known_slots[key] = self._made_slot(self._lexicon[name], wanted)
+        return self._known_slots[key]
+
+    def _made_slot(self, category: LexicalCategory, wanted: tuple[dict[str, str], ...]) -> Slot:
         forms: list[dict[int, list[Word]]] = []
         for request in wanted:
             words: dict[int, list[Word]] = {}
@@ -156,7 +168,7 @@ class _Expander:
             if all(lexeme in words for words in forms)
             for words in product(*(words[lexeme] for words in forms))
         ]
-        return Slot(name, tuple(options), category.distinct)
+        return Slot(category.name, tuple(options), category.distinct)
 
     def _word(self, category: LexicalCategory, form: Form, request: dict[str, str]) -> Word:
         """What the lexicon marks a word for comes from the lexicon, the rest from the rule."""

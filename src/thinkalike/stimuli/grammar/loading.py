@@ -72,7 +72,8 @@ def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str
     lexicon : TOML file whose sections replace the grammar's own lexicon.
     """
     source = read_source(_path_of(grammar))
-    domain = read_domain(source)
+    words = _lexicon_source(source, lexicon)
+    domain = read_domain(source, words)
     syntax = source.content.get("syntax")
     if not isinstance(syntax, dict) or not isinstance(syntax.get("rules"), str):
         raise source.error(1, "there is no section [syntax] with rules = '''…'''.")
@@ -86,9 +87,9 @@ def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str
             source.key_line("syntax", "items"), str(UnknownName.among("sort of items", items, ITEMS))
         )
     used = {symbol.name for group in rules.values() for rule in group for symbol in rule.symbols}
-    words = _read_words(source, lexicon, domain, used - set(rules))
-    _check_rules(start, rules, words, source)
-    return Grammar(source.path, start, rules, words, domain, items, _read_full_stops(source, domain))
+    categories = _read_words(words, source, domain, used - set(rules))
+    _check_rules(start, rules, categories, source)
+    return Grammar(source.path, start, rules, categories, domain, items, _read_full_stops(source, domain))
 
 
 def _path_of(grammar: str | os.PathLike[str]) -> Path:
@@ -101,20 +102,29 @@ def _path_of(grammar: str | os.PathLike[str]) -> Path:
     return FOLDER / f"{grammar}.toml"
 
 
-def _read_words(
-    source: Source, lexicon: str | os.PathLike[str] | None, domain: Domain, used: set[str]
-) -> dict[str, LexicalCategory]:
-    """The sections of the lexicon that the rules use: one lexicon can serve several grammars."""
+def _lexicon_source(source: Source, lexicon: str | os.PathLike[str] | None) -> Source | None:
+    """The file with the words; None when they stand in the grammar's own file."""
     own = source.content.get("lexicon")
-    if lexicon is None and isinstance(own, dict):
-        sections = {name: own[name] for name in own if name in used}
-        return read_lexicon(sections, source, domain, prefix="lexicon.")
-    if lexicon is None and not isinstance(own, str):
+    if lexicon is not None:
+        return read_source(lexicon)
+    if isinstance(own, str):
+        return read_source(source.path.parent / own)
+    if not isinstance(own, dict):
         raise source.error(
             1, "there is no lexicon: lexicon = 'file.toml', or sections [lexicon.Noun] and so on."
         )
-    path = Path(lexicon) if lexicon is not None else source.path.parent / str(own)
-    words = read_source(path)
+    return None
+
+
+def _read_words(
+    words: Source | None, source: Source, domain: Domain, used: set[str]
+) -> dict[str, LexicalCategory]:
+    """The sections of the lexicon that the rules use: one lexicon can serve several grammars."""
+    if words is None:
+        own = source.content["lexicon"]
+        return read_lexicon(
+            {name: own[name] for name in own if name in used}, source, domain, prefix="lexicon."
+        )
     return read_lexicon({name: words.content[name] for name in words.content if name in used}, words, domain)
 
 

@@ -9,6 +9,7 @@
 - `NP:1`: mentions with the same label are the same words; with `//` between two sides a rule makes a pair of
   sentences, and a labelled word is the same lexeme on both, perhaps in another form.
 - `@ 3`: this rule counts three times.
+- A line that begins with a space goes on with the rule above it; `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -54,13 +55,18 @@ class Rule:
 
 
 def read_rules(block: str, source: Source, domain: Domain) -> list[Rule]:
-    """Read the rules of a multi-line string, one per line."""
+    """Read the rules of a multi-line string."""
     first = source.block_line(block)
-    lines = [(first + i, line.split("#")[0].strip()) for i, line in enumerate(block.split("\n"))]
-    rules = [_read_rule(line, source, number, domain) for number, line in lines if line]
-    if not rules:
+    texts: list[tuple[int, str]] = []
+    for number, line in enumerate(block.split("\n"), start=first):
+        line = line.split("#")[0].rstrip()
+        if line.startswith((" ", "\t")) and texts:
+            texts[-1] = (texts[-1][0], f"{texts[-1][1]} {line.strip()}")
+        elif line:
+            texts.append((number, line))
+    if not texts:
         raise source.error(first, "there are no rules: `Sentence -> NP Verb` or the like was expected.")
-    return rules
+    return [_read_rule(text, source, number, domain) for number, text in texts]
 
 
 def _read_rule(text: str, source: Source, line: int, domain: Domain) -> Rule:
@@ -109,9 +115,10 @@ def _read_demands(text: str, source: Source, line: int, domain: Domain) -> dict[
             domain.check(feature, None, source, line)
             demands[feature] = value
         else:
-            demands[feature] = tuple(value.split("|"))
-            for one in demands[feature]:
+            values = tuple(value.split("|"))
+            for one in values:
                 domain.check(feature, one, source, line)
+            demands[feature] = values
     return demands
 
 

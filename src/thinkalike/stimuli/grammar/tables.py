@@ -31,7 +31,7 @@ def tabulate(
     for number, one in enumerate(sentences):
         words = one.sides[0]
         text, starts = join([word.text for word in words])
-        text = (text[0].upper() + text[1:] if capital else text) + (_mark(grammar, one) if full_stop else "")
+        text = finished_text(grammar, text, one.features, capital, full_stop)
         texts.append(text)
         if items == "sentences":
             rows.append((f"s{number}", f"s{number}", text, 0, len(text)))
@@ -51,9 +51,12 @@ def _features(one: Draw, word: Word) -> dict[str, str]:
     return {**word.features, **one.features}
 
 
-def _mark(grammar: Grammar, one: Draw) -> str:
-    fits = (mark for mark, needs in grammar.full_stops if needs.items() <= one.features.items())
-    return next(fits)
+def finished_text(
+    grammar: Grammar, text: str, features: dict[str, str], capital: bool, full_stop: bool
+) -> str:
+    """The text with a capital letter in front and the mark that fits its features at the end, if asked for."""
+    mark = next(mark for mark, needs in grammar.full_stops if needs.items() <= features.items())
+    return (text[0].upper() + text[1:] if capital else text) + (mark if full_stop else "")
 
 
 def _feature_table(

@@ -1,0 +1,191 @@
+"""Universal Dependencies treebanks (CoNLL-U) as stimuli."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import conllu
+import pandas as pd
+from conllu.exceptions import ParseException
+
+from thinkalike.errors import InvalidInput
+from thinkalike.progress import progress
+from thinkalike.stimuli.kinds import as_feature
+from thinkalike.stimuli.spans import locate
+
+N_COLUMNS = 10
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The lines of one sentence, and the line of the file that it starts on."""
+
+    lines: list[str]
+    first: int
+    path: Path
+
+    def error(self, offset: int, message: str) -> InvalidInput:
+        return InvalidInput(f"{self.path}, line {self.first + offset}: {message}")
+
+
+def read_conllu(
+    path: str | os.PathLike[str], *, punctuation: bool = False, relation: bool = False
+) -> dict[str, Any]:
+    """The arguments of `Stimuli` out of a CoNLL-U file; see `Stimuli.from_conllu`."""
+    blocks = list(_blocks(Path(path)))
+    if not blocks:
+        raise InvalidInput(
+            f"{path}, line 1: there is no sentence; CoNLL-U with {N_COLUMNS} columns was expected."
+        )
+    texts: dict[str, str] = {}
+    items: list[tuple[Any, ...]] = []
+    annotations: list[dict[str, Any]] = []
+    with progress("Reading the treebank", len(blocks)) as step:
+        for number, block in enumerate(blocks):
+            sentence = _parse(block)
+            name = sentence.metadata.get("sent_id") or f"s{number}"
+            if name in texts:
+                raise block.error(0, f"the sentence id {name!r} stands there a second time: ids must differ.")
+            tokens = _surface_tokens(sentence, block)
+            texts[name], starts = _text(sentence, tokens, block)
+            for place, (token, start) in enumerate(zip(tokens, starts, strict=True)):
+                annotation = _annotation(token, sentence, block, relation) | {"word_position": place}
+                if punctuation or annotation["part_of_speech"] != "PUNCT":
+                    word = token[0]
+                    items.append((f"{name}.{place}", name, word, start, start + len(word)))
+                    annotations.append(annotation | {"word_length": len(word)})
+            step.advance()
+    if not items:
+        raise InvalidInput(f"{path}: there is nothing but punctuation; punctuation=True keeps it.")
+    table = pd.DataFrame(items, columns=["item", "sentence", "word", "start", "end"]).set_index("item")
+    return {
+        "features": _features(annotations, table.index),
+        "items": table,
+        "sentences": pd.Series(texts, name="text"),
+    }
+
+
+def _blocks(path: Path) -> Iterator[_Block]:
+    """The sentences, as lines between empty lines, each line with the right number of columns."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise InvalidInput(f"{path} cannot be read ({reason}): give the path of a CoNLL-U file.") from error
+    start = 0
+    for number, line in enumerate([*lines, ""]):
+        if line.strip():
+            if not line.startswith("#") and (found := len(line.split("\t"))) != N_COLUMNS:
+                raise InvalidInput(
+                    f"{path}, line {number + 1}: {found} columns; {N_COLUMNS} were expected, with tabs between them."
+                )
+            continue
+        block = lines[start:number]
+        if any(not line.startswith("#") for line in block):
+            yield _Block(block, start + 1, path)
+        start = number + 1
+
+
+def _parse(block: _Block) -> conllu.TokenList:
+    try:
+        return conllu.parse("\n".join(block.lines))[0]
+    except ParseException as error:
+        for offset, line in enumerate(block.lines):
+            try:
+                conllu.parse(line)
+            except ParseException:
+                raise block.error(offset, f"not CoNLL-U: {error}") from error
+        raise block.error(0, f"not CoNLL-U: {error}") from error
+
+
+Token = tuple[str, list[Any]]
+"""A word as it stands in the text, and the syntactic words that it is made of: two for French "du"."""
+
+
+def _surface_tokens(sentence: conllu.TokenList, block: _Block) -> list[Token]:
+    tokens: list[Token] = []
+    inside = 0  # the last word of the multi-word token that we are in
+    for word in sentence:
+        if isinstance(word["id"], int):
+            if word["id"] <= inside:
+                tokens[-1][1].append(word)
+            else:
+                tokens.append((word["form"], [word]))
+        elif word["id"][1] == "-":
+            tokens.append((word["form"], []))
+            inside = word["id"][2]
+        # What is left are empty nodes such as 8.1: nobody says them.
+    if not tokens or not all(words for _, words in tokens):
+        raise block.error(0, "a multi-word token has no words below it.")
+    return tokens
+
+
+def _text(sentence: conllu.TokenList, tokens: list[Token], block: _Block) -> tuple[str, list[int]]:
+    """The text of the sentence and where each token starts in it."""
+    words = [form for form, _ in tokens]
+    text = sentence.metadata.get("text")
+    if not text:
+        ends = {
+            word["id"][2]: word
+            for word in sentence
+            if not isinstance(word["id"], int) and word["id"][1] == "-"
+        }
+        last = [ends.get(parts[-1]["id"], parts[-1]) for _, parts in tokens]
+        glued = [(word["misc"] or {}).get("SpaceAfter") == "No" for word in last]
+        text = "".join(
+            w + ("" if no_space else " ") for w, no_space in zip(words, glued, strict=True)
+        ).rstrip()
+    try:
+        return text, locate(words, text)
+    except InvalidInput as error:
+        raise block.error(0, f"{error}.") from error
+
+
+def _annotation(token: Token, sentence: conllu.TokenList, block: _Block, relation: bool) -> dict[str, Any]:
+    """The features of a token. Of several syntactic words the highest in the tree gives depth and head."""
+    _, words = token
+    depths = [_depth(word, sentence, block) for word in words]
+    known = [depth for depth in depths if depth is not None]
+    head = words[depths.index(min(known))] if known else words[0]
+    upos = [word["upos"] for word in words if word["upos"] not in (None, "_")]
+    found: dict[str, Any] = {"part_of_speech": "+".join(upos) or None}
+    for word in words:
+        for name, value in (word["feats"] or {}).items():
+            # Words that disagree, as in "du" = "de" + "le" they seldom do, leave the token without a value.
+            found[name] = value if found.get(name, value) == value else None
+    found["depth"] = min(known) if known else None
+    found["distance_to_head"] = abs(head["head"] - head["id"]) if head["head"] else None
+    if relation:
+        found["relation"] = (head["deprel"] or "_").split(":")[0]
+    return found
+
+
+def _depth(word: Any, sentence: conllu.TokenList, block: _Block) -> int | None:
+    """How many heads stand above a word; None when the file does not say."""
+    heads = {one["id"]: one["head"] for one in sentence if isinstance(one["id"], int)}
+    depth, at = 0, word["id"]
+    while heads[at]:
+        depth, at = depth + 1, heads[at]
+        if at not in heads:
+            raise block.error(0, f"the head {at} of a word is no word of the sentence.")
+        if depth > len(heads):
+            raise block.error(0, f"the heads go round in a circle from word {word['id']}.")
+    return depth if heads[at] == 0 else None
+
+
+NUMERIC = ("depth", "distance_to_head", "word_position", "word_length")
+
+
+def _features(annotations: list[dict[str, Any]], index: pd.Index) -> pd.DataFrame:
+    """Part of speech, then the morphological features by name, then relation and numbers."""
+    first, last = ["part_of_speech"], [name for name in ("relation", *NUMERIC) if name in annotations[0]]
+    names = {name for annotation in annotations for name in annotation} - {*first, *last}
+    columns = {}
+    for name in [*first, *sorted(names), *last]:
+        column = pd.Series([one.get(name) for one in annotations], index=index, name=name, dtype=object)
+        columns[name] = as_feature(column, "numeric" if name in NUMERIC else "nominal", str)
+    return pd.DataFrame(columns, index=index)
