@@ -41,7 +41,7 @@ def prepare_dynamics(X: Layer, name: str = "X", *, delays: int = DELAYS, rank: i
 
 
 def dsa(A: Any, B: Any) -> float:
-    """Wasserstein distance between the eigenvalues of two layers' one-step maps, in [0, ∞).
+    """Squared Wasserstein distance between the eigenvalues of two layers' one-step maps, in [0, ∞).
 
     0 for the same modes of oscillation and decay; not a metric, for it does not see how the modes are mixed.
     Ostrow et al. 2023, in the form that `dsa-metric` 2 takes by default.

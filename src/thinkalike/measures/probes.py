@@ -109,7 +109,8 @@ class ProbeResult:
     chance
         The same score for always answering the most frequent level, or the mean.
     control
-        The same probe on labels that mean nothing (see `control_labels`), of shape (n_layers,).
+        The same probe on labels that mean nothing (see `control_labels`), of shape (n_layers,);
+        NaN where these leave a level too rare.
     """
 
     system: str
@@ -166,7 +167,7 @@ def probe_layers(
         for layer in activations.layers:
             X = as_layer(activations[layer], f"{activations.system}:{layer}")
             scores.append(probe_scores(X, labels, groups=members, folds=folds, seed=seed))
-            control.append(probe_scores(X, random, groups=members, folds=folds, seed=seed).mean())
+            control.append(_control_score(X, random, groups=members, folds=folds, seed=seed))
             step.advance()
     numeric = pd.api.types.is_float_dtype(labels)
     return ProbeResult(
@@ -179,6 +180,14 @@ def probe_layers(
         score="R²" if numeric else "accuracy",
         settings={"groups": groups, "folds": folds, "seed": seed},
     )
+
+
+def _control_score(X: Layer, labels: pd.Series, **options: Any) -> float:
+    """The mean score; NaN where borrowing labels from other words left a level too rare for the folds."""
+    try:
+        return float(probe_scores(X, labels, **options).mean())
+    except InvalidInput:
+        return float("nan")
 
 
 def control_labels(labels: pd.Series, words: pd.Series | None, *, seed: int = 0) -> pd.Series:
