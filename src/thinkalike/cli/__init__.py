@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from thinkalike.cli import stimuli as _stimuli  # noqa: F401
 from thinkalike.cli.app import app
 from thinkalike.errors import ThinkalikeError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
@@ -16,14 +16,15 @@ MOST_EXCHANGES = 300
 
 
 def choose_balanced(
-    features: pd.DataFrame, sentences: Sequence[object], n: int, rng: np.random.Generator
+    features: pd.DataFrame, sentences: pd.Series, n: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Choose `n` of the sentences so that Σ_{f<g} r_fg², over feature differences, is small.
 
-    Starts from a random choice and exchanges the sentences that raise the sum most against those that would lower
-    it most, many at a time and then fewer, as long as it falls. A level that is hardly there correlates with nothing,
-    so evenness has its price: with G the chance that two items that have a value differ in it, and G₀ that of the
-    random choice, (1 − G/G₀)² is added where G < G₀. So the sum of r² ends no higher than it started.
+    Starts from a random choice and exchanges the sentences that raise the sum most against those that would
+    lower it most, many at a time and then fewer, as long as it falls. A level that is hardly there correlates
+    with nothing, so evenness has its price: with G the chance that two items that have a value differ in it,
+    and G₀ that of the random choice, (1 − G/G₀)² is added where G < G₀. So the sum of r² ends no higher than
+    it started.
 
     Parameters
     ----------
@@ -32,9 +33,9 @@ def choose_balanced(
 
     Returns
     -------
-    The first `n` distinct values of `sentences` that are chosen, as positions in order of appearance, shape (n,).
+    The chosen ones, as positions among the distinct values of `sentences` in order of appearance, shape (n,).
     """
-    owner, names = pd.factorize(pd.Series(sentences))
+    owner, names = pd.factorize(sentences)
     n_sentences = len(names)
     pool = _Pool(code_features(features), owner, n_sentences)
     chosen = np.zeros(n_sentences, dtype=bool)
@@ -70,8 +71,8 @@ def _extreme(values: np.ndarray, among: np.ndarray, count: int, rng: np.random.G
 class _Pool:
     """Sentences to choose from; evaluates a choice and how each sentence would change it.
 
-    With N the contingency table of f and g over the chosen items and M the squared differences of levels, the sum
-    over pairs ½ Σ (M_f N M_g) ∘ N grows by (M_f N M_g)[u, v] when an item with levels u and v joins.
+    With N the contingency table of f and g over the chosen items and M the squared differences of levels, the
+    sum over pairs ½ Σ (M_f N M_g) ∘ N grows by (M_f N M_g)[u, v] when an item with levels u and v joins.
     """
 
     def __init__(self, coded: FeatureDifferences, owner: np.ndarray, n_sentences: int) -> None:
@@ -130,7 +131,7 @@ class _Pool:
 
 
 def _per_pair(gain: np.ndarray, cells: np.ndarray, counts: np.ndarray) -> tuple[float, np.ndarray]:
-    """The mean over pairs of items, and how an item more of each kind changes it, when one in a cell adds `gain`."""
+    """The mean over pairs, and how one more item of each kind changes it, when one in a cell adds `gain`."""
     n = counts.sum()
     n_pairs = n * (n - 1) / 2
     mean = float(gain[cells] @ counts / 2 / n_pairs)
@@ -139,7 +140,7 @@ def _per_pair(gain: np.ndarray, cells: np.ndarray, counts: np.ndarray) -> tuple[
 
 
 def _evenness(levels: np.ndarray, present: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray]:
-    """G = 1 − Σ p², with p the shares of the levels that are not missing, and how an item of each kind changes it."""
+    """G = 1 − Σ p² over the levels that are not missing, and how one more item of each kind changes it."""
     n = max(levels.sum(), 1.0)
     same = (levels**2).sum() / n**2
     return 1 - same, (2 / n * (same - levels / n) * present)[codes]

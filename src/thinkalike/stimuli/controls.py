@@ -15,8 +15,8 @@ ZIPF_LEVELS = tuple(str(band) for band in range(9))
 def zipf_frequency(items: pd.DataFrame, sentences: pd.Series, *, language: str = "en", **_: Any) -> pd.Series:
     """Word frequency in Zipf's bands: log10 of the occurrences per billion words, rounded; ordinal, 0 to 8.
 
-    Bands, not exact values: by exact frequency nearly every two words differ, so the feature would stand for the
-    identity of the word. Frequencies come from `wordfreq`; an unknown word has band 0.
+    Bands, not exact values: by exact frequency nearly every two words differ, so the feature would stand for
+    the identity of the word. Frequencies come from `wordfreq`; an unknown word has band 0.
     """
     from wordfreq import zipf_frequency as frequency
 
@@ -32,7 +32,8 @@ def count_subwords(
 
     Parameters
     ----------
-    tokenizer : a fast Hugging Face tokenizer, or any function from a text to the (start, end) offsets of its tokens.
+    tokenizer : a fast Hugging Face tokenizer, or any function from a text to the (start, end) offsets of its
+        tokens.
     """
     if tokenizer is None:
         raise InvalidInput(
@@ -67,7 +68,7 @@ def _token_offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
         return list(tokenizer(text))
     if not tokenizer.is_fast:
         raise InvalidInput(
-            f"{type(tokenizer).__name__} does not say where its tokens stand: use its fast version, use_fast=True."
+            f"{type(tokenizer).__name__} does not say where its tokens are: use the fast one, use_fast=True."
         )
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     return [_trimmed(text, start, end) for start, end in encoded["offset_mapping"]]

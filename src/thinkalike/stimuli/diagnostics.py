@@ -1,4 +1,4 @@
-"""Are the features of a set of stimuli apart enough to be told apart? Correlations, variance inflation, rare levels."""
+"""Can the features of these stimuli be told apart? Correlations, variance inflation, rare levels."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class FeatureCorrelations:
     values : float array of shape (n_features, n_features)
         Pearson correlations in [−1, 1]; NaN for a feature whose differences do not vary.
     variance_inflation : float array of shape (n_features,)
-        1 / (1 − R²) of each feature's differences regressed on all others': 1 when they are independent, ∞ when
-        the others determine it, NaN when it does not vary.
+        1 / (1 − R²) of each feature's differences regressed on all others': 1 when they are independent, ∞
+        when the others determine it, NaN when it does not vary.
     constant : names of features that have one level only, or none.
     rare : (feature, level, number of items) of nominal and ordinal levels that few items have.
     """
@@ -67,16 +67,11 @@ class FeatureCorrelations:
         strengths = np.where(np.eye(len(self.names), dtype=bool), np.nan, np.abs(self.values))
         rows = []
         for f, name in enumerate(self.names):
-            known = not np.isnan(strengths[f]).all()
-            other = int(np.nanargmax(strengths[f])) if known else None
-            rows.append(
-                (
-                    name,
-                    self.variance_inflation[f],
-                    self.values[f, other] if other is not None else np.nan,
-                    self.names[other] if other is not None else None,
-                )
-            )
+            if np.isnan(strengths[f]).all():
+                rows.append((name, self.variance_inflation[f], np.nan, ""))
+            else:
+                other = int(np.nanargmax(strengths[f]))
+                rows.append((name, self.variance_inflation[f], self.values[f, other], self.names[other]))
         columns = ["feature", "variance_inflation", "strongest_correlation", "with"]
         return pd.DataFrame(rows, columns=columns).set_index("feature")
 
@@ -110,8 +105,9 @@ def feature_correlations(
 ) -> FeatureCorrelations:
     r"""Pearson correlations among feature differences over all pairs of items, without forming the pairs.
 
-    With M the squared differences, r_fg = cov(M_f, M_g) / √(var M_f · var M_g); means and products over pairs follow
-    exactly from contingency tables, in time linear in the number of items (Figure S5 of Salle et al. 2024).
+    With M the squared differences, r_fg = cov(M_f, M_g) / √(var M_f · var M_g); means and products over pairs
+    follow exactly from contingency tables, in time linear in the number of items (Figure S5 of Salle et al.
+    2024).
 
     Parameters
     ----------
@@ -129,7 +125,9 @@ def feature_correlations(
         names=moments.names,
         values=values,
         variance_inflation=variance_inflation(values),
-        constant=tuple(str(name) for name in features if features[name].nunique() < 2),
+        constant=tuple(
+            str(name) for name in features if features[name].nunique(dropna=missing == "ignore") < 2
+        ),
         rare=tuple(_rare_levels(features, rare * len(features))),
         n_items=len(features),
         settings={"ordered": ordered, "missing": missing, "rare": rare},

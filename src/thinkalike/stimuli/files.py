@@ -1,7 +1,8 @@
 """Tables on disk: CSV, TSV and Parquet, with the kinds of the features inside the file.
 
-A text file that we write starts with one line, `# kinds: {"gender": "nominal", "size": ["small", "large"]}`: what
-`from_table(kinds=...)` takes. Parquet carries the same JSON in its schema metadata. Files without it are read too.
+A text file that we write starts with one line, `# kinds: {"gender": "nominal", "size": ["small", "large"]}`:
+what `from_table(kinds=...)` takes. Parquet carries the same JSON in its schema metadata. Files without it are
+read too.
 """
 
 from __future__ import annotations

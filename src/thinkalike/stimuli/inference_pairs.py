@@ -24,16 +24,18 @@ def inference_pairs(
     capital: bool = False,
     full_stop: bool = False,
 ) -> pd.DataFrame:
-    """Make premise–hypothesis pairs, equally many of each sort that is asked for, in random order, no two alike.
+    """Make premise–hypothesis pairs, no two alike, equally many of each sort that is asked for.
 
-    With ``overlap="full"`` every word of the hypothesis is in the premise, and only the construction tells whether
-    it follows: the five lexical-overlap cases of HANS (McCoy et al. 2019). With ``"partial"`` a word is replaced,
-    and it never follows. So full overlap with label "entailment", together with partial overlap, is a set in which
-    overlap predicts entailment; full overlap with label "non-entailment" shows who relied on that.
+    With ``overlap="full"`` every word of the hypothesis is in the premise, and only the construction tells
+    whether it follows: the five lexical-overlap cases of HANS (McCoy et al. 2019). With ``"partial"`` a word
+    is replaced, and it never follows. So full overlap with label "entailment", together with partial overlap,
+    is a set in which overlap predicts entailment; full overlap with label "non-entailment" shows who relied
+    on that.
 
     Parameters
     ----------
-    case : one of `CASES`: subject and object swapped, prepositional phrase, relative clause, passive, conjunction.
+    case : one of `CASES`: subject and object swapped, prepositional phrase, relative clause, passive,
+        conjunction.
     label : one of `LABELS`.
     overlap : one of `OVERLAPS`.
 
@@ -48,7 +50,7 @@ def inference_pairs(
     groups = [g for g in groups if (g["label"], g["overlap"]) != ("entailment", "partial")]
     if not groups:
         raise InvalidInput(
-            "There are no entailments with partial overlap: ask for overlap='full', or for label='non-entailment'."
+            "There are no entailments with partial overlap: ask for overlap='full' or label='non-entailment'."
         )
     drawn = draw_pairs(grammar, n, seed, groups)
     rows = [

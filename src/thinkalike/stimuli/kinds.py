@@ -90,15 +90,15 @@ def _names(column: pd.Series) -> pd.Series:
 
 
 def _natural_levels(column: pd.Series) -> list[str]:
-    """The levels of an ordinal feature that was declared without them: only numbers have an order of their own."""
+    """The levels of an ordinal feature that was declared without them; only numbers have a natural order."""
     if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
         return [level_name(level) for level in column.cat.categories]
     names = sorted(set(_names(column).dropna()))
     numbers = [_number(name) for name in names]
     if not np.isfinite(numbers).all():
         raise InvalidInput(
-            f"Feature {column.name!r} is declared ordinal but its levels {_listed(names)} have no order of their own: "
-            f"declare the levels from lowest to highest, kinds={{{column.name!r}: [{', '.join(map(repr, names[:3]))}, …]}}."
+            f"Feature {column.name!r} is declared ordinal, but its levels ({_listed(names)}) have no order: "
+            f"declare them from lowest to highest, kinds={{{column.name!r}: [{names[0]!r}, …]}}."
         )
     return [names[i] for i in np.argsort(numbers, kind="stable")]
 

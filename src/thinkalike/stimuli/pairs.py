@@ -28,7 +28,7 @@ def chosen_values(grammar: Grammar, feature: str, wanted: str | None) -> tuple[s
 
 
 def draw_pairs(grammar: Grammar, n: int, seed: int, groups: list[dict[str, str]]) -> list[Draw]:
-    """Draw `n` distinct pairs, equally many (give or take one) of each group of feature values, in random order."""
+    """Draw `n` distinct pairs in random order, equally many (give or take one) of each group of values."""
     if n < 1:
         raise InvalidInput(f"{n} pairs were asked for: ask for at least one.")
     rng = np.random.default_rng(seed)

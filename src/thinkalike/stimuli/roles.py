@@ -54,7 +54,7 @@ def _renaming(raw: RawTable, columns: Mapping[str, str]) -> dict[str, str]:
         _require(raw, name, known, "column")
         if role in known and role != name:
             raise InvalidInput(
-                f"{_header(raw)}: the column {name!r} is to be the {role!r}, but another is already called {role!r}: "
+                f"{_header(raw)}: {name!r} is to be the {role!r}, but another column has that name: "
                 "rename or drop one."
             )
     return {name: role for role, name in columns.items()}
@@ -82,35 +82,46 @@ def _values(raw: RawTable, column: pd.Series) -> pd.Series:
 
 
 def _spans(raw: RawTable, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
-    """The columns `sentence`, `word`, `start`, `end`, and the texts; both empty when the items are not words."""
+    """The columns `sentence`, `word`, `start`, `end`, and the texts; none when the items are not words."""
     frame = _completed(raw, frame)
     if "sentence" not in frame:
         return pd.DataFrame(index=frame.index), None
     sentence, word = (_names(raw, frame[role]) for role in ("sentence", "word"))
     texts = _texts(raw, frame, sentence) if "text" in frame else {}
-    starts = pd.Series(0, index=frame.index)
     if "start" in frame:
-        starts = _offsets(raw, frame["start"])
-        ends = _offsets(raw, frame["end"])
+        starts, ends = (_offsets(raw, frame[role]) for role in ("start", "end"))
         _check_offsets(raw, word, sentence, texts, starts, ends)
     else:
-        for name, rows in sentence.groupby(sentence, sort=False).indices.items():
-            words = [word.iloc[row] for row in rows]
-            try:
-                if name not in texts:
-                    texts[name], found = join(words)
-                else:
-                    found = locate(words, texts[name])
-            except InvalidInput as error:
-                raise InvalidInput(f"{raw.place(rows[0])}: {error}.") from error
-            starts.iloc[rows] = found
-        ends = starts + word.str.len()
-    spans = pd.DataFrame({"sentence": sentence, "word": word, "start": starts, "end": ends})
+        starts = _located(raw, word, sentence, texts)
+        ends = [start + len(one) for start, one in zip(starts, word, strict=True)]
+    spans = pd.DataFrame(
+        {"sentence": sentence, "word": word, "start": starts, "end": ends}, index=frame.index
+    )
     return spans, pd.Series(texts, name="text", dtype=str)
 
 
+def _located(raw: RawTable, word: list[str], sentence: list[str], texts: dict[str, str]) -> list[int]:
+    """Where each word starts; texts that are not given are made by joining the words."""
+    rows_of: dict[str, list[int]] = {}
+    for row, name in enumerate(sentence):
+        rows_of.setdefault(name, []).append(row)
+    starts = [0] * len(word)
+    for name, rows in rows_of.items():
+        words = [word[row] for row in rows]
+        if name not in texts:
+            texts[name], found = join(words)
+        else:
+            try:
+                found = locate(words, texts[name])
+            except InvalidInput as error:
+                raise InvalidInput(f"{raw.place(rows[0])}: {error}.") from error
+        for row, start in zip(rows, found, strict=True):
+            starts[row] = start
+    return starts
+
+
 def _completed(raw: RawTable, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with `sentence` and `word` filled in where `text` says enough, or an error saying what lacks."""
+    """The frame with `sentence` and `word` filled in from `text`, or an error saying what lacks."""
     has = {role: role in frame for role in ROLES}
     if has["start"] != has["end"]:
         given, lacking = ("start", "end") if has["start"] else ("end", "start")
@@ -124,8 +135,8 @@ def _completed(raw: RawTable, frame: pd.DataFrame) -> pd.DataFrame:
         )
     if has["word"] and not (has["sentence"] or has["text"]):
         raise InvalidInput(
-            f"{_header(raw)}: there is a column 'word' but none called 'sentence' or 'text', so the sentence of each word "
-            "is unknown: add one (a number per word will do if every word stands alone)."
+            f"{_header(raw)}: there is a column 'word' but no 'sentence' or 'text' to say which sentence "
+            "a word is in: add one (a number per word will do if every word stands alone)."
         )
     if has["sentence"] and not (has["word"] or has["text"]):
         raise InvalidInput(
@@ -139,15 +150,16 @@ def _completed(raw: RawTable, frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _names(raw: RawTable, column: pd.Series) -> pd.Series:
+def _names(raw: RawTable, column: pd.Series) -> list[str]:
     """A column of ids or words as strings; none may be missing."""
-    empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
-    if empty.any():
-        raise InvalidInput(f"{raw.place(int(empty.argmax()))}: the {column.name!r} is missing.")
-    return column.map(level_name).astype(object)
+    names = ["" if pd.isna(value) else level_name(value) for value in column]
+    for row, name in enumerate(names):
+        if not name.strip():
+            raise InvalidInput(f"{raw.place(row)}: the {column.name!r} is missing.")
+    return names
 
 
-def _texts(raw: RawTable, frame: pd.DataFrame, sentence: pd.Series) -> dict[str, str]:
+def _texts(raw: RawTable, frame: pd.DataFrame, sentence: list[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for row, (name, text) in enumerate(zip(sentence, _names(raw, frame["text"]), strict=True)):
         if texts.setdefault(name, text) != text:
@@ -157,30 +169,29 @@ def _texts(raw: RawTable, frame: pd.DataFrame, sentence: pd.Series) -> dict[str,
     return texts
 
 
-def _offsets(raw: RawTable, column: pd.Series) -> pd.Series:
+def _offsets(raw: RawTable, column: pd.Series) -> list[int]:
     numbers = as_feature(_values(raw, column), "numeric", raw.place)
-    strange = (numbers.isna() | (numbers % 1 != 0) | (numbers < 0)).to_numpy()
-    if strange.any():
-        row = int(strange.argmax())
-        raise InvalidInput(
-            f"{raw.place(row)}: {column.name!r} is {column.iloc[row]!r}; a whole number from 0 was expected."
-        )
-    return numbers.astype("int64")
+    for row, number in enumerate(numbers):
+        if not (number >= 0 and float(number).is_integer()):
+            raise InvalidInput(
+                f"{raw.place(row)}: {column.name!r} is {column.iloc[row]!r}; a whole number was expected."
+            )
+    return [int(number) for number in numbers]
 
 
 def _check_offsets(
     raw: RawTable,
-    word: pd.Series,
-    sentence: pd.Series,
+    word: list[str],
+    sentence: list[str],
     texts: dict[str, str],
-    starts: pd.Series,
-    ends: pd.Series,
+    starts: list[int],
+    ends: list[int],
 ) -> None:
-    for row, (w, s, start, end) in enumerate(zip(word, sentence, starts, ends, strict=True)):
-        if texts[s][start:end] != w:
+    for row, (one, name, start, end) in enumerate(zip(word, sentence, starts, ends, strict=True)):
+        if texts[name][start:end] != one:
             raise InvalidInput(
-                f"{raw.place(row)}: the word is {w!r}, but characters {start} to {end} of the sentence {texts[s]!r} "
-                f"are {texts[s][start:end]!r}."
+                f"{raw.place(row)}: the word is {one!r}, but characters {start} to {end} of the sentence "
+                f"{texts[name]!r} are {texts[name][start:end]!r}."
             )
 
 
@@ -188,14 +199,15 @@ def _item_ids(raw: RawTable, frame: pd.DataFrame, spans: pd.DataFrame) -> pd.Ind
     if "item" in frame:
         ids = _names(raw, frame["item"])
     elif "sentence" in spans and "word" in frame:
-        place = spans.groupby("sentence").cumcount()
-        ids = spans["sentence"] + "." + place.astype(str)
+        places = spans.groupby("sentence").cumcount()
+        ids = [f"{sentence}.{place}" for sentence, place in zip(spans["sentence"], places, strict=True)]
     else:
-        ids = pd.Series([level_name(label) for label in frame.index], index=frame.index)
-    repeated = ids.duplicated().to_numpy()
-    if repeated.any():
-        row = int(repeated.argmax())
-        raise InvalidInput(
-            f"{raw.place(row)}: the item id {ids.iloc[row]!r} stands there a second time: ids must differ."
-        )
+        ids = [level_name(label) for label in frame.index]
+    seen: set[str] = set()
+    for row, one in enumerate(ids):
+        if one in seen:
+            raise InvalidInput(
+                f"{raw.place(row)}: the item id {one!r} stands there a second time: ids must differ."
+            )
+        seen.add(one)
     return pd.Index(ids, name="item", dtype=str)

@@ -20,9 +20,9 @@ def join(words: Sequence[str]) -> tuple[str, list[int]]:
 def locate(words: Sequence[str], text: str) -> list[int]:
     """Where each of the `words` starts in `text`, given that they stand there in this order.
 
-    Words that make up the whole text (but for spaces) are placed one after the other. When they are only some of
-    its words, each must be a whole word, and there must be one way only to place them: the leftmost placement and
-    the rightmost one agree. Otherwise an `InvalidInput` says which word cannot be placed.
+    Words that make up the whole text (but for spaces) are placed one after the other. When they are only some
+    of its words, each must be a whole word, and there must be one way only to place them: the leftmost
+    placement and the rightmost one agree. Otherwise an `InvalidInput` says which word cannot be placed.
     """
     if "".join("".join(words).split()) == "".join(text.split()):
         return _placed_in_full(words, text)
@@ -31,7 +31,7 @@ def locate(words: Sequence[str], text: str) -> list[int]:
     for word, left, right in zip(words, first, last, strict=True):
         if left != right:
             raise InvalidInput(
-                f"the word {word!r} can be meant in more than one place of {text!r}: give columns 'start' and 'end'"
+                f"the word {word!r} can stand in several places of {text!r}: add columns 'start' and 'end'"
             )
     return first
 

@@ -31,8 +31,9 @@ class Stimuli:
 
     Parameters
     ----------
-    features : DataFrame (n_items, n_features), index = item ids. The dtype of a column is the kind of the feature:
-        unordered categorical = nominal, ordered categorical = ordinal, float = numeric. Missing values are NaN.
+    features : DataFrame (n_items, n_features), index = item ids. The dtype of a column is the kind of the
+        feature: unordered categorical = nominal, ordered categorical = ordinal, float = numeric. Missing
+        values are NaN.
     items : DataFrame with the same index. For words: columns `sentence`, `word`, `start`, `end`, so that
         `sentences[sentence][start:end] == word`. Any other columns are kept.
     sentences : Series, sentence id → text. Only sentences that have an item are kept.
@@ -115,13 +116,13 @@ class Stimuli:
         ----------
         table : a DataFrame, or the path of a .csv, .tsv or .parquet file.
         features : the columns that are features; all that have no other role when None.
-        kinds : feature → "nominal", "ordinal", "numeric", or the levels of an ordinal feature from lowest to highest.
-            What is not declared is taken from the file if we wrote it, and is inferred otherwise: numbers are
-            numeric, ordered categories ordinal, all else nominal.
+        kinds : feature → "nominal", "ordinal", "numeric", or the levels of an ordinal feature from lowest to
+            highest. What is not declared is taken from the file if we wrote it, and is inferred otherwise:
+            numbers are numeric, ordered categories ordinal, all else nominal.
         columns : role → name of the column that has it. The roles, each under its own name unless given here:
-            `item` (unique id), `sentence` (id), `word`, `text` (of the whole sentence), `start` and `end` (of the
-            word in the text). With `word`, also `sentence` or `text` is needed; with `text` alone, the items are
-            whole sentences; with neither, the items are not words.
+            `item` (unique id), `sentence` (id), `word`, `text` (of the whole sentence), `start` and `end` (of
+            the word in the text). With `word`, also `sentence` or `text` is needed; with `text` alone, the
+            items are whole sentences; with neither, the items are not words.
         """
         raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
         return cls(**assemble(raw, features=features, kinds=kinds or {}, columns=columns or {}))
@@ -133,9 +134,10 @@ class Stimuli:
         """Read a Universal Dependencies treebank: the words of its sentences with their annotation.
 
         The features are `part_of_speech` (UPOS), every morphological feature under its own name (`Number`,
-        `VerbForm`, …), `depth` in the tree (0 is the root), `distance_to_head` in words, `word_position` (from 0,
-        punctuation counts) and `word_length`. Contractions such as French "du" are one item, as they stand in the
-        text: its part of speech is "ADP+DET", and a feature on which its parts disagree is missing.
+        `VerbForm`, …), `depth` in the tree (0 is the root), `distance_to_head` in words, `word_position`
+        (from 0, punctuation counts) and `word_length`. Contractions such as French "du" are one item, as they
+        stand in the text: its part of speech is "ADP+DET", and a feature on which its parts disagree is
+        missing.
 
         Parameters
         ----------
@@ -181,7 +183,7 @@ class Stimuli:
         return Stimuli(self._features.iloc[rows], items=self._items.iloc[rows], sentences=self._sentences)
 
     def with_controls(self, *names: str, language: str = "en", tokenizer: Any = None) -> Stimuli:
-        """The same items with control features added: "zipf" (word frequency) and "subwords" (needs a tokenizer).
+        """The same items with control features: "zipf" (word frequency), "subwords" (needs a tokenizer).
 
         See `thinkalike.stimuli.controls`.
         """

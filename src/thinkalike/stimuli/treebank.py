@@ -50,14 +50,13 @@ def read_conllu(
             name = sentence.metadata.get("sent_id") or f"s{number}"
             if name in texts:
                 raise block.error(0, f"the sentence id {name!r} stands there a second time: ids must differ.")
-            tokens = _surface_tokens(sentence, block)
+            tokens, depths = _surface_tokens(sentence, block), _depths(sentence, block)
             texts[name], starts = _text(sentence, tokens, block)
             for place, (token, start) in enumerate(zip(tokens, starts, strict=True)):
-                annotation = _annotation(token, sentence, block, relation) | {"word_position": place}
+                annotation = _annotation(token, depths, relation) | {"word_position": place}
                 if punctuation or annotation["part_of_speech"] != "PUNCT":
-                    word = token[0]
-                    items.append((f"{name}.{place}", name, word, start, start + len(word)))
-                    annotations.append(annotation | {"word_length": len(word)})
+                    items.append((f"{name}.{place}", name, token.form, start, start + len(token.form)))
+                    annotations.append(annotation | {"word_length": len(token.form)})
             step.advance()
     if not items:
         raise InvalidInput(f"{path}: there is nothing but punctuation; punctuation=True keeps it.")
@@ -80,8 +79,9 @@ def _blocks(path: Path) -> Iterator[_Block]:
     for number, line in enumerate([*lines, ""]):
         if line.strip():
             if not line.startswith("#") and (found := len(line.split("\t"))) != N_COLUMNS:
+                place = f"{path}, line {number + 1}"
                 raise InvalidInput(
-                    f"{path}, line {number + 1}: {found} columns; {N_COLUMNS} were expected, with tabs between them."
+                    f"{place}: {found} columns; {N_COLUMNS}, with tabs between, were expected."
                 )
             continue
         block = lines[start:number]
@@ -102,79 +102,76 @@ def _parse(block: _Block) -> conllu.TokenList:
         raise block.error(0, f"not CoNLL-U: {error}") from error
 
 
-Token = tuple[str, list[Any]]
-"""A word as it stands in the text, and the syntactic words that it is made of: two for French "du"."""
+@dataclass(frozen=True)
+class _Token:
+    """A word as it stands in the text, and the syntactic words that it is made of: two for French "du"."""
+
+    form: str
+    words: list[Any]
+    spaced: bool
+    """Whether a space follows."""
 
 
-def _surface_tokens(sentence: conllu.TokenList, block: _Block) -> list[Token]:
-    tokens: list[Token] = []
-    inside = 0  # the last word of the multi-word token that we are in
+def _surface_tokens(sentence: conllu.TokenList, block: _Block) -> list[_Token]:
+    tokens: list[_Token] = []
+    last = 0  # the last word of the multi-word token that we are in
     for word in sentence:
-        if isinstance(word["id"], int):
-            if word["id"] <= inside:
-                tokens[-1][1].append(word)
-            else:
-                tokens.append((word["form"], [word]))
-        elif word["id"][1] == "-":
-            tokens.append((word["form"], []))
-            inside = word["id"][2]
-        # What is left are empty nodes such as 8.1: nobody says them.
-    if not tokens or not all(words for _, words in tokens):
+        spaced = (word["misc"] or {}).get("SpaceAfter") != "No"
+        if not isinstance(word["id"], int):
+            # Empty nodes such as 8.1 are left out: nobody says them.
+            if word["id"][1] == "-":
+                tokens.append(_Token(word["form"], [], spaced))
+                last = word["id"][2]
+        elif word["id"] <= last:
+            tokens[-1].words.append(word)
+        else:
+            tokens.append(_Token(word["form"], [word], spaced))
+    if not all(token.words for token in tokens):
         raise block.error(0, "a multi-word token has no words below it.")
     return tokens
 
 
-def _text(sentence: conllu.TokenList, tokens: list[Token], block: _Block) -> tuple[str, list[int]]:
+def _text(sentence: conllu.TokenList, tokens: list[_Token], block: _Block) -> tuple[str, list[int]]:
     """The text of the sentence and where each token starts in it."""
-    words = [form for form, _ in tokens]
     text = sentence.metadata.get("text")
     if not text:
-        ends = {
-            word["id"][2]: word
-            for word in sentence
-            if not isinstance(word["id"], int) and word["id"][1] == "-"
-        }
-        last = [ends.get(parts[-1]["id"], parts[-1]) for _, parts in tokens]
-        glued = [(word["misc"] or {}).get("SpaceAfter") == "No" for word in last]
-        text = "".join(
-            w + ("" if no_space else " ") for w, no_space in zip(words, glued, strict=True)
-        ).rstrip()
+        text = "".join(token.form + " " * token.spaced for token in tokens).rstrip()
     try:
-        return text, locate(words, text)
+        return text, locate([token.form for token in tokens], text)
     except InvalidInput as error:
         raise block.error(0, f"{error}.") from error
 
 
-def _annotation(token: Token, sentence: conllu.TokenList, block: _Block, relation: bool) -> dict[str, Any]:
+def _annotation(token: _Token, depths: dict[int, int | None], relation: bool) -> dict[str, Any]:
     """The features of a token. Of several syntactic words the highest in the tree gives depth and head."""
-    _, words = token
-    depths = [_depth(word, sentence, block) for word in words]
-    known = [depth for depth in depths if depth is not None]
-    head = words[depths.index(min(known))] if known else words[0]
+    words = token.words
+    head = min(words, key=lambda word: (depths[word["id"]] is None, depths[word["id"]]))
     upos = [word["upos"] for word in words if word["upos"] not in (None, "_")]
     found: dict[str, Any] = {"part_of_speech": "+".join(upos) or None}
     for word in words:
         for name, value in (word["feats"] or {}).items():
-            # Words that disagree, as in "du" = "de" + "le" they seldom do, leave the token without a value.
-            found[name] = value if found.get(name, value) == value else None
-    found["depth"] = min(known) if known else None
+            found[name] = value or None if found.get(name, value) == value else None
+    found["depth"] = depths[head["id"]]
     found["distance_to_head"] = abs(head["head"] - head["id"]) if head["head"] else None
     if relation:
         found["relation"] = (head["deprel"] or "_").split(":")[0]
     return found
 
 
-def _depth(word: Any, sentence: conllu.TokenList, block: _Block) -> int | None:
-    """How many heads stand above a word; None when the file does not say."""
-    heads = {one["id"]: one["head"] for one in sentence if isinstance(one["id"], int)}
-    depth, at = 0, word["id"]
-    while heads[at]:
-        depth, at = depth + 1, heads[at]
-        if at not in heads:
-            raise block.error(0, f"the head {at} of a word is no word of the sentence.")
-        if depth > len(heads):
-            raise block.error(0, f"the heads go round in a circle from word {word['id']}.")
-    return depth if heads[at] == 0 else None
+def _depths(sentence: conllu.TokenList, block: _Block) -> dict[int, int | None]:
+    """How many heads stand above each word; None where the file does not say."""
+    heads = {word["id"]: word["head"] for word in sentence if isinstance(word["id"], int)}
+    depths: dict[int, int | None] = {}
+    for word in heads:
+        depth, at = 0, word
+        while heads[at]:
+            depth, at = depth + 1, heads[at]
+            if at not in heads:
+                raise block.error(0, f"the head {at} of a word is no word of the sentence.")
+            if depth > len(heads):
+                raise block.error(0, f"the heads go round in a circle from word {word}.")
+        depths[word] = depth if heads[at] == 0 else None
+    return depths
 
 
 NUMERIC = ("depth", "distance_to_head", "word_position", "word_length")

@@ -53,7 +53,7 @@ class Domain:
 
 
 def read_domain(source: Source, lexicon: Source | None = None) -> Domain:
-    """Read `[features]`, which become columns, and `[internal]`, which do not; a lexicon may add internal ones."""
+    """Read `[features]`, which become columns, and `[internal]`, which do not; a lexicon may add to these."""
     shown = _table(source, "features")
     values: dict[str, tuple[str, ...]] = {}
     computed, ordinal = {}, set()

@@ -1,7 +1,7 @@
 """From rules to frames: the finitely many kinds of sentence that a grammar makes.
 
-A frame is a sequence of slots, each with the words that may fill it. Any choice of words gives a sentence, so the
-sentences of a frame need not be enumerated to be counted or drawn.
+A frame is a sequence of slots, each with the words that may fill it. Any choice of words gives a sentence, so
+the sentences of a frame need not be enumerated to be counted or drawn.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def make_frames(
 ) -> list[Frame]:
     """All frames of the category `start`.
 
-    The rules of `start` share the sentences by their weights; the frames of one rule share its part by the product
-    of the weights of the rules used in them.
+    The rules of `start` share the sentences by their weights; the frames of one rule share its part by the
+    product of the weights of the rules used in them.
     """
     expander = _Expander(rules, lexicon, domain)
     total = sum(rule.weight for rule in rules[start])

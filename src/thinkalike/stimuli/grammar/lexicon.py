@@ -10,9 +10,9 @@ female   woman             women
 male     king              kings
 '''
 ```
-A row is a lexeme. A heading is a feature, whose values stand below it, or `word`, or `feature=value` (several joined by
-commas): a form of the lexeme that has those features. `-` stands for no value or no such form; `any` for a form that
-goes with every value and is marked for none.
+A row is a lexeme. A heading is a feature, whose values stand below it, or `word`, or `feature=value` (several
+joined by commas): a form of the lexeme that has those features. `-` stands for no value or no such form;
+`any` for a form that goes with every value and is marked for none.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Heading:
 def read_lexicon(
     tables: dict[str, Any], source: Source, domain: Domain, *, prefix: str = ""
 ) -> dict[str, LexicalCategory]:
-    """Read the sections of a lexicon; `prefix` is what their headings have before the name of the category."""
+    """Read the sections of a lexicon; `prefix` is what their headings have before the category's name."""
     return {
         name: _read_category(name, table, source, domain, prefix + name) for name, table in tables.items()
     }

@@ -26,7 +26,8 @@ class Grammar:
     Attributes
     ----------
     items : "words" or "sentences", what the grammar describes unless one asks for the other.
-    full_stops : the mark at the end of a sentence → the sentence features it needs; the first that fits is taken.
+    full_stops : the mark at the end of a sentence → the sentence features it needs; the first that fits is
+        taken.
     """
 
     path: Path
@@ -166,7 +167,7 @@ def _check_sides(rule: Rule, starts: list[Rule], source: Source) -> None:
     if len(rule.sides) != expected:
         raise source.error(
             rule.line,
-            f"{len(rule.sides)} sides where {expected} were expected: only rules of the start category make pairs.",
+            f"{len(rule.sides)} sides where {expected} were expected: only rules of the start make pairs.",
         )
     labels: dict[str, str] = {}
     for symbol in rule.symbols:

@@ -147,8 +147,8 @@ def bindings(rule: Rule, request: dict[str, str], domain: Domain) -> Iterator[di
                 return
         else:
             ranges[demand] = [value for value in ranges[demand] if value == request[feature]]
-    for values in product(*ranges.values()):
-        yield dict(zip(ranges, values, strict=True))
+    for assignment in product(*ranges.values()):
+        yield dict(zip(ranges, assignment, strict=True))
 
 
 def requests(symbol: Symbol, binding: dict[str, str], domain: Domain) -> Iterator[dict[str, str]]:

@@ -26,8 +26,9 @@ class Draw(NamedTuple):
 def draw(frames: list[Frame], n: int, rng: np.random.Generator, *, at_least: int | None = None) -> list[Draw]:
     """Draw `n` distinct sentences, spread over the frames by their weights.
 
-    A frame that has fewer sentences than its share gives all of them, and the others give more. When the grammar
-    has fewer than `n` sentences (or `at_least` so many, if given), that is an error that says how many there are.
+    A frame that has fewer sentences than its share gives all of them, and the others give more. When the
+    grammar has fewer than `n` sentences (or `at_least` so many, if given), that is an error that says how
+    many there are.
     """
     if n < 1:
         raise InvalidInput(f"{n} sentences were asked for: ask for at least one.")
@@ -46,8 +47,8 @@ def draw(frames: list[Frame], n: int, rng: np.random.Generator, *, at_least: int
     needed = n if at_least is None else at_least
     if len(drawn) < needed:
         raise InvalidInput(
-            f"{needed} different sentences were asked for, but the grammar makes only {len(drawn)}: ask for fewer, "
-            "or add words to the lexicon."
+            f"{needed} different sentences were asked for, but the grammar makes only {len(drawn)}: "
+            "ask for fewer, or add words to the lexicon."
         )
     sentences = list(drawn.values())
     return [sentences[i] for i in rng.permutation(len(sentences))]
@@ -83,7 +84,7 @@ class _Stream:
                 yield self._fill(choice)
 
     def _choices(self, count: int) -> list[tuple[int, ...]]:
-        """Random fillings that were not taken before: by rejection while few are taken, else from the rest."""
+        """Random fillings not taken before: by rejection while few are taken, from the rest after that."""
         if self.frame.size > 4 * (len(self.taken) + count):
             found: dict[tuple[int, ...], None] = {}
             while len(found) < count:

@@ -54,7 +54,7 @@ def _features(one: Draw, word: Word) -> dict[str, str]:
 def finished_text(
     grammar: Grammar, text: str, features: dict[str, str], capital: bool, full_stop: bool
 ) -> str:
-    """The text with a capital letter in front and the mark that fits its features at the end, if asked for."""
+    """The text with a capital letter in front, and at the end the mark that fits its features, if wanted."""
     mark = next(mark for mark, needs in grammar.full_stops if needs.items() <= features.items())
     return (text[0].upper() + text[1:] if capital else text) + (mark if full_stop else "")
 

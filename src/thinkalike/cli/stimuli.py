@@ -1,0 +1,125 @@
+"""`thinkalike stimuli`: make sentences with features, read a treebank, check a table."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thinkalike.cli.app import app
+from thinkalike.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thinkalike.stimuli import Stimuli
+    from thinkalike.stimuli.diagnostics import FeatureCorrelations
+
+SHOWN = 8
+FIGURES = (".png", ".svg", ".pdf", ".html")
+
+
+@app.command()
+def stimuli(
+    sentences: Annotated[int, typer.Option("--sentences", "-n", help="How many sentences to make.")] = 500,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same sentences.")] = 0,
+    grammar: Annotated[
+        str, typer.Option(help="salle2024, clauses, or the path of a TOML file with rules.")
+    ] = "salle2024",
+    lexicon: Annotated[Path | None, typer.Option(help="TOML file with other words.")] = None,
+    items: Annotated[str | None, typer.Option(help="words or sentences; the grammar knows which.")] = None,
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Choose sentences whose features correlate less.")
+    ] = False,
+    capital: Annotated[
+        bool, typer.Option("--capital", help="Begin sentences with a capital letter.")
+    ] = False,
+    full_stop: Annotated[bool, typer.Option("--full-stop", help="End sentences with a mark.")] = False,
+    zipf: Annotated[bool, typer.Option("--zipf", help="Add word frequency as a control feature.")] = False,
+    conllu: Annotated[
+        Path | None, typer.Option(help="Read this treebank instead of making sentences.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Print the diagnostics of this .csv, .tsv, .parquet or .conllu file.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this .csv, .tsv or .parquet file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the correlations to this .png, .svg, .pdf or .html file.")
+    ] = None,
+) -> None:
+    """Make sentences whose words carry features, or read or check some."""
+    from thinkalike.stimuli import Stimuli
+
+    if check is not None and conllu is not None:
+        raise InvalidInput("--check and --conllu both name the file to read: give one of them.")
+    source = check or conllu
+    if source is not None:
+        is_treebank = conllu is not None or source.suffix == ".conllu"
+        made = Stimuli.from_conllu(source) if is_treebank else Stimuli.from_table(source)
+    else:
+        made = Stimuli.from_grammar(
+            sentences,
+            seed,
+            grammar=grammar,
+            lexicon=lexicon,
+            items=items,
+            balance=balance,
+            capital=capital,
+            full_stop=full_stop,
+        )
+    if zipf:
+        made = made.with_controls("zipf")
+    _show(made, diagnostics=check is not None)
+    if out is not None:
+        typer.echo(f"Wrote {made.save(out)}.")
+    if figure is not None:
+        _draw(made, figure)
+        typer.echo(f"Drew {figure}.")
+
+
+def _draw(made: Stimuli, figure: Path) -> None:
+    if figure.suffix not in FIGURES:
+        raise InvalidInput(f"{figure} ends in {figure.suffix!r}: figures are drawn as {', '.join(FIGURES)}.")
+    figure.parent.mkdir(parents=True, exist_ok=True)
+    # A page with everything inside needs no network; pixels are drawn twice as fine.
+    options = {"inline": True} if figure.suffix == ".html" else {"scale_factor": 2}
+    made.correlations().plot().save(str(figure), **options)
+
+
+def _show(made: Stimuli, *, diagnostics: bool) -> None:
+    """Say what was made, with examples; or the diagnostics."""
+    where = f" in {len(made.sentences):,} sentences" if len(made.sentences) else ""
+    typer.echo(f"{len(made):,} items{where}, {len(made.kinds)} features, digest {made.digest[:12]}")
+    if diagnostics:
+        _show_diagnostics(made, made.correlations())
+        return
+    for text in made.sentences.head(SHOWN):
+        typer.echo(f"  {text}")
+
+
+def _show_diagnostics(made: Stimuli, correlations: FeatureCorrelations) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    summary, features = correlations.summary(), made.features
+    table = Table(
+        "feature", "kind", "levels", "missing", "variance inflation", "strongest correlation", box=None
+    )
+    for name, kind in made.kinds.items():
+        values = features[name]
+        inflation, strongest, other = summary.loc[name]
+        table.add_row(
+            name,
+            kind,
+            f"{values.nunique():,}",
+            f"{values.isna().mean():.0%}",
+            "–" if isnan(inflation) else f"{inflation:.2f}",
+            "–" if isnan(strongest) else f"{strongest:+.2f} with {other}",
+        )
+    Console(width=120).print(table)
+    for name in correlations.constant:
+        typer.echo(f"{name} does not vary: it can explain nothing. Leave it out, or add items.")
+    for name, level, count in correlations.rare:
+        typer.echo(
+            f"{name} is {level!r} in {count:,} of {len(made):,} items only: what is said of it rests on few."
+        )
