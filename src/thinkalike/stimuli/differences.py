@@ -68,13 +68,14 @@ class CodedFeature:
                 f"above {MAX_TABLE_LEVELS}. Use pair_moments() or squared_differences(), which need none."
             )
         every = np.arange(self.n_levels)
-        return self._between(every[:, None], every[None, :])
+        return self.between_levels(every[:, None], every[None, :])
 
     def squared_differences(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """M between the items `i` and the items `j`, which broadcast against each other."""
-        return self._between(self.codes[i], self.codes[j])
+        return self.between_levels(self.codes[i], self.codes[j])
 
-    def _between(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def between_levels(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """M between the levels `u` and the levels `v`, which broadcast against each other."""
         both = self.present[u] & self.present[v]
         if self.places is None:
             difference = (u != v) & (both | self.missing_is_level)
@@ -215,8 +216,8 @@ def code_features(
     ----------
     ordered : {"indicator", "minmax"}
         Ordinal and numeric features: whether two values differ, or by how much of the feature's range. The
-        range of an ordinal feature is its declared categories, one step each; of a numeric one, its smallest to
-        largest value.
+        range of an ordinal feature is its declared categories, one step each; of a numeric one, its smallest
+        to largest value.
     missing : {"ignore", "level"}
     ranges : mapping of name to (smallest, largest), optional
         The ranges of numeric features, to code new items on the scale of earlier ones.
