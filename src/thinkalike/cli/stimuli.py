@@ -101,13 +101,14 @@ def _show_diagnostics(made: Stimuli, correlations: FeatureCorrelations) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    summary, features = correlations.summary(), made.features
+    features = made.features
+    summary = {name: values for name, *values in correlations.summary().itertuples(name=None)}
     table = Table(
         "feature", "kind", "levels", "missing", "variance inflation", "strongest correlation", box=None
     )
     for name, kind in made.kinds.items():
         values = features[name]
-        inflation, strongest, other = summary.loc[name]
+        inflation, strongest, other = summary[name]
         table.add_row(
             name,
             kind,

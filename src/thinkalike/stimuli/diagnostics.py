@@ -13,7 +13,9 @@ import pandas as pd
 
 import thinkalike
 from thinkalike.errors import InvalidInput
-from thinkalike.stimuli.differences import code_features, kind_of
+from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.files import replacing
+from thinkalike.stimuli.kinds import kind_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -84,7 +86,6 @@ class FeatureCorrelations:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write `path` (Parquet, the tidy table) and beside it a JSON of everything else."""
         path = Path(path).with_suffix(".parquet")
-        path.parent.mkdir(parents=True, exist_ok=True)
         rest = {
             "variance_inflation": {
                 n: float(v) for n, v in zip(self.names, self.variance_inflation, strict=True)
@@ -95,8 +96,10 @@ class FeatureCorrelations:
             "settings": self.settings,
             "thinkalike": thinkalike.__version__,
         }
-        self.to_frame().to_parquet(path)
-        path.with_suffix(".json").write_text(json.dumps(rest, indent=2) + "\n", encoding="utf-8")
+        with replacing(path.with_suffix(".json")) as temporary:
+            temporary.write_text(json.dumps(rest, indent=2) + "\n", encoding="utf-8")
+        with replacing(path) as temporary:
+            self.to_frame().to_parquet(temporary)
         return path
 
 

@@ -68,7 +68,7 @@ def write_table(frame: pd.DataFrame, kinds: dict[str, Any], path: str | os.PathL
     """Write `frame` and the kinds of its feature columns; readers see the whole file or none."""
     path = Path(path)
     write = _write_parquet if _suffix(path) == ".parquet" else _write_text
-    with _replacing(path) as temporary:
+    with replacing(path) as temporary:
         write(frame, json.dumps(kinds, ensure_ascii=False), temporary, _DELIMITERS.get(_suffix(path), ","))
     return path
 
@@ -83,7 +83,7 @@ def _suffix(path: Path) -> str:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """A temporary file beside `path` that takes its place when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

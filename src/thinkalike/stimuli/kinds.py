@@ -15,15 +15,21 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.stimuli.differences import KINDS, kind_of
 
-__all__ = ["KINDS", "MISSING_CELLS", "Kind", "as_feature", "declaration", "kind_of", "level_name"]
+KINDS = ("nominal", "ordinal", "numeric")
 
 Kind = str | Sequence[object]
 """A name from `KINDS`, or the levels of an ordinal feature from lowest to highest."""
 
 MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
 """Cells of a foreign text file that mean "no value"."""
+
+
+def kind_of(column: pd.Series) -> str:
+    """The kind that the dtype of a feature column says."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "ordinal" if column.dtype.ordered else "nominal"
+    return "numeric"
 
 
 def declaration(column: pd.Series) -> str | list[str]:
