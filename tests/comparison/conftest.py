@@ -31,7 +31,7 @@ def _profile(
     given: dict[str, object] = {
         "settings": {"preset": "default"},
         "stimuli_digest": "d" * 64,
-        "collinearity": Collinearity(np.eye(len(features)), np.ones(len(features))),
+        "collinearity": Collinearity(tuple(features), np.eye(len(features)), np.ones(len(features))),
         "diagnostics": LayerDiagnostics(np.full(n_layers, 0.9), np.zeros(n_layers), np.full(n_layers, 0.02)),
     }
     return Profile(

@@ -10,9 +10,9 @@ _HOMES = {
     "Explanation": "thinkalike.comparison.explain",
     "Profile": "thinkalike.comparison.profiles",
     "SimilarityMatrix": "thinkalike.comparison.similarity",
-    "compare": "thinkalike.comparison.comparison",
+    "compare": "thinkalike.comparison.comparing",
     "explain": "thinkalike.comparison.explain",
-    "profile": "thinkalike.comparison.profiles",
+    "profile": "thinkalike.comparison.profiling",
     "similarity": "thinkalike.comparison.similarity",
 }
 

@@ -91,7 +91,7 @@ def _collinear_features(evidence: Evidence) -> Found:
     first = evidence.profiles[0]
     if first.collinearity is None:
         return
-    names = [readable(name) for name in first.features]
+    names = [readable(name) for name in first.collinearity.features]
     correlations, inflation = first.collinearity.correlations, first.collinearity.inflation
     for i, j in zip(*np.triu_indices(len(names), k=1), strict=True):
         if abs(correlations[i, j]) > CORRELATED:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.cautions import Caution
+from thinkalike.comparison.explain import Explanation, explain_pair
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import Floats, Row
-from thinkalike.comparison.similarity import SimilarityMatrix
+from thinkalike.comparison.rows import Floats, Layer, Row, find_row
+from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
+from thinkalike.comparison.worst import worst_pairs
 
 if TYPE_CHECKING:
     from thinkalike.activations.store import Activations
@@ -26,7 +32,7 @@ class Controls:
     """Untrained copies of the systems: what architecture and stimuli alone give."""
 
     profiles: Mapping[str, Profile]
-    """By the name of the trained system; the copies are called `NAME (untrained)`"""
+    """By the name of the trained system; the copies are called `NAME:untrained`"""
     similarity: SimilarityMatrix
     """By features, over the layers of the untrained copies"""
 
@@ -54,7 +60,7 @@ class Comparison:
     """Features × features Pearson correlations of the differences (Figure S5 of the paper)"""
     cautions: tuple[Caution, ...]
     power: pd.DataFrame
-    """Expected interval widths by number of items"""
+    """How many items give intervals of a given width"""
     answer: tuple[str, str, str]
     """The answer in three sentences"""
     settings: Mapping[str, Any]
@@ -63,6 +69,15 @@ class Comparison:
     activations: Mapping[str, Activations] | None = None
     """By system; None when loaded from a run directory whose activations are gone"""
 
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.systems)}; {len(self.stimuli)} items)\n" + "\n".join(self.answer)
+
+    def _repr_html_(self) -> str:
+        answer = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.answer)
+        cautions = "".join(f"<li>{escape(caution.text)}</li>" for caution in self.cautions)
+        blocks = self.blocks().to_html(index=False, border=0, float_format=lambda v: f"{v:.3f}")
+        return f"{answer}{blocks}<details><summary>Cautions</summary><ul>{cautions}</ul></details>"
+
     @property
     def systems(self) -> tuple[str, ...]:
         return tuple(self.profiles)
@@ -70,8 +85,83 @@ class Comparison:
     @property
     def features(self) -> tuple[str, ...]:
         """The features that τ_w is computed over: those with a value in every layer."""
-        return tuple(self.matrices["features"].settings["features"])
+        return tuple(self.matrices[FEATURES].settings["features"])
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return self.matrices["features"].rows
+        return self.matrices[FEATURES].rows
+
+    def blocks(self) -> pd.DataFrame:
+        """One row per pair of systems, and per system with itself: mean and highest τ_w, p-values, RSA."""
+        frame = pd.DataFrame([vars(block) for block in self.matrices[FEATURES].blocks])
+        if "rsa" in self.matrices and len(frame):
+            rsa = self.matrices["rsa"]
+            means = [_block_mean(rsa, a, b) for a, b in zip(frame["a"], frame["b"], strict=True)]
+            frame.insert(3, "mean_rsa", means)
+        return frame
+
+    def contributions_frame(self) -> pd.DataFrame:
+        """One row per pair of layers i < j and feature."""
+        first, second = np.triu_indices(len(self.rows), k=1)
+        n_features = len(self.features)
+        columns: dict[str, Any] = {}
+        for name, places in (("a", first), ("b", second)):
+            for k, part in enumerate(("system", "layer")):
+                values = np.array([self.rows[p][k] for p in places], dtype=object)
+                columns[f"{part}_{name}"] = np.repeat(values, n_features)
+        columns["feature"] = np.tile(np.array(self.features, dtype=object), len(first))
+        columns["contribution"] = self.contributions[first, second].ravel()
+        return pd.DataFrame(columns)
+
+    def explain(
+        self,
+        a: str,
+        layer_a: Layer,
+        b: str,
+        layer_b: Layer,
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        n_worst: int = 5,
+    ) -> Explanation:
+        """Why two layers are as alike as they are: by features, by geometry, and what neither explains.
+
+        Parameters
+        ----------
+        groups : name → features that are also left out together.
+        n_worst : how many of the worst explained pairs of items to name, if the activations are at hand.
+        """
+        matrix = self.matrices[FEATURES]
+        i, j = find_row(matrix.rows, a, layer_a), find_row(matrix.rows, b, layer_b)
+        (_, layer_a), (_, layer_b) = matrix.rows[i], matrix.rows[j]
+        found = explain_pair(self.profiles[a], layer_a, self.profiles[b], layer_b, matrix, groups=groups)
+        if "rsa" in self.matrices:
+            share = None if self.explained_share is None else float(self.explained_share[i, j])
+            known = share is not None and np.isfinite(share)
+            rsa = float(self.matrices["rsa"].values[i, j])
+            found = replace(found, rsa=rsa, explained_share=share if known else None)
+        if self.activations is not None and n_worst > 0:
+            layers = self.activations[a][layer_a], self.activations[b][layer_b]
+            names = (matrix.rows[i], matrix.rows[j])
+            pairs = worst_pairs(*layers, self.stimuli, self.settings, names=names, n_worst=n_worst)
+            found = replace(found, worst_pairs=pairs)
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a run directory that `Comparison.load` and `thinkalike report` read; it must be new."""
+        from thinkalike.comparison.rundir import save_comparison
+
+        return save_comparison(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Comparison:
+        """What a run directory holds. Activations are opened, not read, and only if they are there."""
+        from thinkalike.comparison.rundir import load_comparison
+
+        return load_comparison(Path(path))
+
+
+def _block_mean(matrix: SimilarityMatrix, a: str, b: str) -> float:
+    values = matrix.block(a, b)
+    if a == b:
+        values = values[~np.eye(len(values), dtype=bool)]
+    return float(np.nanmean(values)) if values.size else float("nan")

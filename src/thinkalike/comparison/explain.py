@@ -151,7 +151,10 @@ class Explanation:
         sentence = f"Their geometric similarity is ρ = {number(self.rsa)} (RSA)"
         if self.explained_share is None:
             return sentence + "."
-        return f"{sentence}, of which the named features explain {percent(self.explained_share)}."
+        part = f"{sentence}, of which the named features explain {percent(self.explained_share)}"
+        if self.explained_share > 1:
+            part += " (more than all of it: in what they leave unexplained the two layers disagree)"
+        return part + "."
 
 
 def explain(
@@ -240,8 +243,8 @@ def reasons(
     *,
     note: Callable[[str, str], str] = lambda feature, owner: "",
 ) -> str:
-    """One sentence on where two layers agree and differ; `note` may add to a feature of "both", "a" or "b"."""
-    clauses = []
+    """Where two layers agree and differ; `note` may add to a feature of "both", "a" or "b"."""
+    clauses: list[str] = []
     for owner, subject, verb, names in (
         ("both", "both", "are", shared),
         ("a", f"only {a}", "is", only_a),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.comparison.rows import Floats, Row
@@ -58,7 +59,7 @@ class WordMaps:
         )
 
 
-def classical_mds(X: Floats, *, n_axes: int = 2) -> tuple[Floats, Floats]:
+def classical_mds(X: npt.NDArray[np.floating], *, n_axes: int = 2) -> tuple[Floats, Floats]:
     """Classical MDS of the Euclidean distances between the rows of X: the leading principal components.
 
     Returns

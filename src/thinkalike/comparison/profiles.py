@@ -43,6 +43,7 @@ class Bootstrap:
 class Collinearity:
     """How far the differences of the features can be told apart over pairs of items."""
 
+    features: tuple[str, ...]
     correlations: Floats
     """(n_features, n_features) Pearson correlations of the feature differences over all pairs"""
     inflation: Floats
@@ -103,7 +104,7 @@ class Profile:
     @property
     def mean_importance(self) -> Floats:
         """(n_layers, n_features): the mean over the folds that have the feature; NaN when none has."""
-        return _mean_over_folds(self.importance)
+        return mean_over_folds(self.importance)
 
     @property
     def spread(self) -> Floats:
@@ -117,7 +118,7 @@ class Profile:
     @property
     def mean_scores(self) -> Floats:
         """(n_layers,): ρ averaged over folds."""
-        return _mean_over_folds(self.scores[:, :, None])[:, 0]
+        return mean_over_folds(self.scores[:, :, None])[:, 0]
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -184,7 +185,7 @@ def relative_depth(n_layers: int) -> Floats:
     return np.linspace(0.0, 1.0, n_layers) if n_layers > 1 else np.zeros(1)
 
 
-def _mean_over_folds(values: Floats) -> Floats:
+def mean_over_folds(values: Floats) -> Floats:
     """(n_layers, n_folds, k) → (n_layers, k), over the folds with a value."""
     present = np.isfinite(values)
     with np.errstate(invalid="ignore"):

@@ -1,0 +1,190 @@
+"""`compare`: from models and stimuli to an answer, in one call that can be repeated and extended."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.assembly import assemble
+from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
+from thinkalike.comparison.rundir import RunDirectory
+from thinkalike.comparison.similarity import FEATURES
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.measures import get_measure
+from thinkalike.stimuli.table import Stimuli
+
+CONTROLS = ("untrained",)
+SENTENCES = 500
+"""Sentences of the grammar that are shown when no stimuli are given"""
+
+System = str | os.PathLike[str] | Activations
+"""A model by its name (hub id, folder, bundled model; MODEL@REVISION), or activations"""
+
+
+def compare(
+    systems: Sequence[System] | Mapping[str, System],
+    stimuli: Stimuli | None = None,
+    *,
+    measures: Sequence[str] = (),
+    controls: str | None = None,
+    resamples: int = 0,
+    preset: str = "default",
+    extraction: Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Compare two or more systems: what each layer cares about, how alike layers and systems are, and why.
+
+    Parameters
+    ----------
+    systems : models by name, or activations, in any mixture; a mapping gives them names of its own.
+    stimuli : what to show; 500 sentences of the probing grammar when None.
+    measures : names in `MEASURES`, besides the feature-based measure and RSA.
+    controls : `"untrained"` also profiles copies of the models with random weights.
+    resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
+    preset, settings : of the encoding models, as in `profile`.
+    extraction : options of `extract`, such as `{"pooling": "mean"}`.
+    out : a run directory; what it already holds of this run is re-used.
+
+    Returns
+    -------
+    Comparison
+        Its cautions are also given as `CautionWarning`.
+    """
+    named = _named(systems)
+    _check(named, stimuli, controls)
+    measures = [get_measure(name).name for name in measures if name not in (FEATURES, "rsa")]
+    if stimuli is None:
+        stimuli = Stimuli.from_grammar(n_sentences=SENTENCES, seed=0)
+    plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+    about = {**plan.settings, "extraction": dict(extraction or {})}
+    run = None if out is None else RunDirectory.open(Path(out), stimuli, about)
+    work = _Work(stimuli, about["extraction"], run)
+    found = [work.activations(name, system) for name, system in named.items()]
+    copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
+    shared = _shared_items(stimuli, [*found, *copies.values()])
+    if shared is not None:
+        stimuli = stimuli.subset(shared)
+        found = [_subset(one, stimuli) for one in found]
+        copies = {name: _subset(copy, stimuli) for name, copy in copies.items()}
+        plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+    result = assemble(
+        stimuli,
+        [_profile(one, stimuli, plan, run) for one in found],
+        found,
+        measures=measures,
+        untrained={name: _profile(copy, stimuli, plan, run) for name, copy in copies.items()},
+        settings=about,
+        seed=about["seed"],
+    )
+    if run is not None:
+        run.write_results(result)
+    for caution in result.cautions:
+        warnings.warn(caution.text, CautionWarning, stacklevel=2)
+    return result
+
+
+@dataclass(frozen=True)
+class _Work:
+    """How a system becomes activations."""
+
+    stimuli: Stimuli
+    extraction: Mapping[str, Any]
+    run: RunDirectory | None
+
+    def activations(self, name: str, system: System) -> Activations:
+        if isinstance(system, Activations):
+            system.check_stimuli(self.stimuli)
+            renamed = replace(system, system=name)
+            if self.run is not None:
+                self.run.keep_activations(renamed)
+            return renamed
+        return self._extract(name, system)
+
+    def untrained(self, name: str, system: System) -> Activations:
+        """Of a copy of a model with random weights."""
+        return self._extract(f"{name}:untrained", system, untrained=True)
+
+    def _extract(self, name: str, model: Any, **options: Any) -> Activations:
+        from thinkalike.activations.extract import extract
+
+        place = None if self.run is None else self.run.activations_path(name)
+        return extract(str(model), self.stimuli, system=name, out=place, **{**self.extraction, **options})
+
+
+def _profile(one: Activations, stimuli: Stimuli, plan: ProfilingPlan, run: RunDirectory | None) -> Profile:
+    """From the run if an earlier call made it, else made and kept there."""
+    kept = None if run is None else run.profile(one.system, plan.settings)
+    if kept is not None and kept.stimuli_digest == stimuli.digest:
+        return kept
+    made = profile(one, stimuli, plan=plan)
+    if run is not None:
+        run.save_profile(made)
+    return made
+
+
+def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System]:
+    if isinstance(systems, Mapping):
+        return {str(name): system for name, system in systems.items()}
+    if isinstance(systems, (str, os.PathLike, Activations)):
+        systems = [systems]
+    named: dict[str, System] = {}
+    for system in systems:
+        name = system.system if isinstance(system, Activations) else _name_of(str(system))
+        if name in named:
+            raise InvalidInput(
+                f"{name} comes twice: give the systems names of their own, as in {{'first': …, 'second': …}}."
+            )
+        named[name] = system
+    return named
+
+
+def _name_of(model: str) -> str:
+    """A model's name: the last part of the path for a folder, else what was given."""
+    return Path(model).name if Path(model.partition("@")[0]).is_dir() else model
+
+
+def _models(named: Mapping[str, System]) -> list[str]:
+    return [name for name, system in named.items() if not isinstance(system, Activations)]
+
+
+def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None) -> None:
+    if len(named) < 2:
+        got = f"only {next(iter(named))}" if named else "no system"
+        raise InvalidInput(
+            f"Got {got}: a comparison needs two systems or more. What the layers of one are organised by, and how "
+            "alike they are to each other, ta.profile and ta.similarity show (thinkalike profile MODEL)."
+        )
+    if controls is not None and controls not in CONTROLS:
+        raise UnknownName.among("control", controls, CONTROLS)
+    if controls is not None and not _models(named):
+        raise InvalidInput("controls='untrained' needs models by name: activations have no untrained copy.")
+    if stimuli is None and len(_models(named)) < len(named):
+        raise InvalidInput(
+            "Activations were given without stimuli: also give the stimuli that they answer to."
+        )
+
+
+def _shared_items(stimuli: Stimuli, found: Sequence[Activations]) -> npt.NDArray[np.bool_] | None:
+    """Which items every system has, where one lacks some (dropped first tokens); None if all have all."""
+    if all(one.n_items == len(stimuli) for one in found):
+        return None
+    return np.logical_and.reduce([stimuli.items.index.isin(one.items) for one in found])
+
+
+def _subset(one: Activations, stimuli: Stimuli) -> Activations:
+    place = {item: k for k, item in enumerate(one.items)}
+    rows = np.array([place[item] for item in stimuli.items.index])
+    arrays = {layer: one[layer][rows] for layer in one.layers}
+    return Activations.from_arrays(arrays, system=one.system, stimuli=stimuli, metadata=one.metadata)

@@ -1,0 +1,65 @@
+"""What qualifies a layer's numbers: how reliable its distances are, and whether few items speak for all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.agreement import spearman
+from thinkalike.comparison.profiles import LayerDiagnostics
+from thinkalike.measures.distances import TRANSFORMS, Floats, Layer, Pairs, transformed
+from thinkalike.parallel import map_in_order
+
+_CEILING_ITEMS = 400  # items that the split halves are compared on: 79,800 pairs
+
+
+def layer_diagnostics(activations: Activations, *, distance: str, seed: int = 0) -> LayerDiagnostics:
+    """Ceiling, duplicates and concentration of every layer."""
+
+    def of_layer(label: int | str) -> tuple[float, float, float]:
+        X = activations[label]
+        ceiling = split_half_ceiling(X, distance=distance, seed=seed) if distance in TRANSFORMS else np.nan
+        return ceiling, duplicated_share(X), top_share(X)
+
+    found = map_in_order(of_layer, activations.layers, description=f"Checking {activations.system}")
+    columns: Floats = np.array(found, dtype=np.float64).T
+    return LayerDiagnostics(*columns)
+
+
+def split_half_ceiling(X: Layer, *, distance: str = "euclidean", n_splits: int = 4, seed: int = 0) -> float:
+    """The ρ that a perfect model of the distances could reach if the units are a sample of many like them.
+
+    The distances in two random halves of the units correlate at r; by Spearman–Brown all units together have
+    the reliability 2r / (1 + r), and the truth behind them correlates with them at its square root. In
+    [0, 1]; NaN for fewer than two units.
+    """
+    n_items, n_units = X.shape
+    if n_units < 2 or n_items < 4:
+        return float("nan")
+    rng = np.random.default_rng(seed)
+    items = np.sort(rng.permutation(n_items)[:_CEILING_ITEMS])
+    pairs = Pairs.of(len(items))
+    correlations = []
+    for _ in range(n_splits):
+        halves = np.array_split(rng.permutation(n_units), 2)
+        parts = [transformed(X[np.ix_(items, half)], distance) for half in halves]
+        first, second = (pairs.squared_distances(part).astype(np.float64) for part in parts)
+        correlations.append(spearman(first, second))
+    r = float(np.mean(correlations))
+    return float(np.sqrt(max(2 * r / (1 + r), 0.0))) if r > -1 else 0.0
+
+
+def duplicated_share(X: Layer) -> float:
+    """The share of items whose vector is, bit for bit, another item's as well."""
+    rows = np.ascontiguousarray(X + X.dtype.type(0))  # one zero: −0 and 0 are the same
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, index, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return float((counts[index] > 1).mean())
+
+
+def top_share(X: Layer, *, top: float = 0.01) -> float:
+    """The share of the variance (squared distances to the mean) that the farthest 1 % of items carry."""
+    centred = X - X.mean(axis=0, dtype=np.float64)
+    squared = np.sort(np.einsum("ij,ij->i", centred, centred))[::-1]
+    total = squared.sum()
+    return float(squared[: max(1, round(top * len(X)))].sum() / total) if total > 0 else float("nan")

@@ -1,0 +1,112 @@
+"""From activations to a `Profile`: the encoding models of all layers, and what qualifies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.diagnostics import layer_diagnostics
+from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
+from thinkalike.comparison.rows import Floats
+from thinkalike.encoding.bootstrap import ResamplingPlan, draw_multiplicities, plan_resamples, resample
+from thinkalike.encoding.crossval import CrossValidation, cross_validate, make_plan
+from thinkalike.encoding.plan import EncodingPlan
+from thinkalike.errors import InvalidInput
+from thinkalike.parallel import map_in_order
+from thinkalike.stimuli.table import Stimuli
+
+
+@dataclass(frozen=True, eq=False)
+class ProfilingPlan:
+    """The side of the features, which is the same for every system shown the same stimuli."""
+
+    encoding: Any
+    """From `thinkalike.encoding.crossval.make_plan`"""
+    resampling: ResamplingPlan | None
+    collinearity: Collinearity
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that changes the numbers, as plain values."""
+        n_resamples = 0 if self.resampling is None else len(self.resampling.multiplicities)
+        return {**self.encoding.settings.as_dict(), "resamples": n_resamples}
+
+
+def plan_profiles(
+    stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: Any
+) -> ProfilingPlan:
+    """Prepare `profile` for several systems; see there for the parameters."""
+    encoding = make_plan(stimuli, preset=preset, **settings)
+    chosen = encoding.settings
+    correlations = stimuli.correlations(ordered=chosen.ordered, missing=chosen.missing)
+    return ProfilingPlan(
+        encoding=encoding,
+        resampling=_resampling(stimuli, encoding, resamples) if resamples else None,
+        collinearity=Collinearity(correlations.names, correlations.values, correlations.variance_inflation),
+    )
+
+
+def profile(
+    activations: Activations,
+    stimuli: Stimuli,
+    *,
+    preset: str = "default",
+    resamples: int = 0,
+    plan: ProfilingPlan | None = None,
+    **settings: Any,
+) -> Profile:
+    """What each layer of one system is organised by: held-out importances, ρ, and what qualifies them.
+
+    Parameters
+    ----------
+    preset : {"default", "salle2024"}
+    resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
+    plan : from `plan_profiles`, to profile several systems faster; the other options are then not looked at.
+    settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
+    """
+    activations.check_stimuli(stimuli)
+    plan = plan or plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+    found = cross_validate(stimuli, activations, plan=plan.encoding)
+    return Profile(
+        system=activations.system,
+        layers=activations.layers,
+        features=found.names,
+        importance=found.importance,
+        scores=found.scores,
+        settings=plan.settings,
+        stimuli_digest=stimuli.digest,
+        collinearity=plan.collinearity,
+        diagnostics=layer_diagnostics(
+            activations, distance=plan.settings["distance"], seed=plan.settings["seed"]
+        ),
+        bootstrap=None if plan.resampling is None else _bootstrap(activations, plan.resampling, found),
+        metadata=dict(activations.metadata),
+    )
+
+
+def _resampling(stimuli: Stimuli, encoding: Any, resamples: int) -> ResamplingPlan:
+    """Sentences drawn with replacement; items that are not words are drawn one by one."""
+    if not isinstance(encoding, EncodingPlan):
+        raise InvalidInput(
+            f"The preset {encoding.settings.preset!r} has folds over pairs, which a bootstrap of sentences "
+            "does not fit: use resamples=0 or the default preset."
+        )
+    items = stimuli.items
+    clusters = items["sentence"] if "sentence" in items else np.arange(len(items))
+    drawn = draw_multiplicities(clusters, n_resamples=resamples, seed=encoding.settings.seed)
+    return plan_resamples(encoding, drawn)
+
+
+def _bootstrap(activations: Activations, plan: ResamplingPlan, found: CrossValidation) -> Bootstrap:
+    def of_layer(k: int) -> tuple[Floats, Floats]:
+        drawn = resample(plan, activations[activations.layers[k]], found.alphas[k])
+        return mean_over_folds(drawn.scores[:, :, None])[:, 0], mean_over_folds(drawn.importance)
+
+    layers = map_in_order(of_layer, range(len(activations)), description=f"Resampling {activations.system}")
+    return Bootstrap(
+        scores=np.stack([scores for scores, _ in layers], axis=1),
+        importance=np.stack([importance for _, importance in layers], axis=1),
+    )

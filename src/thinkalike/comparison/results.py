@@ -1,0 +1,205 @@
+"""The results of a comparison as tables and plain values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.agreement import Agreement
+from thinkalike.comparison.cautions import Caution
+from thinkalike.comparison.comparison import Comparison, Controls
+from thinkalike.comparison.files import numbers, read_parquet, write_table
+from thinkalike.comparison.inference import BlockTest
+from thinkalike.comparison.maps import LayerMap, WordMaps
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.rows import Floats, Row
+from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix, stacked_importance
+from thinkalike.comparison.trajectories import TrajectoryDistances
+from thinkalike.comparison.weighted_tau import contribution_matrix
+from thinkalike.stimuli.table import Stimuli
+
+UNTRAINED = "untrained"
+
+
+def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
+    """Name → tidy table."""
+    profiles = comparison.profiles.values()
+    tables = {
+        "profiles": pd.concat([p.to_frame() for p in profiles], ignore_index=True),
+        "layers": pd.concat([p.layer_frame() for p in profiles], ignore_index=True),
+        "contributions": comparison.contributions_frame(),
+        "blocks": comparison.blocks(),
+        "agreement": pd.DataFrame([asdict(a) for a in comparison.agreements]),
+        "trajectories": comparison.trajectories.to_frame(),
+        "correlations": _tidy(comparison.correlations),
+        "power": comparison.power,
+        "layer-maps": pd.concat(
+            [m.to_frame().assign(measure=name) for name, m in comparison.layer_maps.items()],
+            ignore_index=True,
+        ),
+    }
+    for name, matrix in comparison.matrices.items():
+        frame = matrix.to_frame()
+        if name == "rsa" and comparison.explained_share is not None:
+            frame["explained_share"] = comparison.explained_share.ravel()
+        tables[f"similarity-{name}"] = frame
+    if comparison.word_maps is not None:
+        tables["word-maps"] = comparison.word_maps.to_frame()
+    if comparison.controls is not None:
+        copies = comparison.controls.profiles.values()
+        tables[f"similarity-{UNTRAINED}"] = comparison.controls.similarity.to_frame()
+        tables[f"profiles-{UNTRAINED}"] = pd.concat([p.to_frame() for p in copies], ignore_index=True)
+    return tables
+
+
+def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
+    """Write the tables, and give what is no table: labels, tests, sentences."""
+    for name, frame in result_tables(comparison).items():
+        write_table(frame, tables / name)
+    maps, controls = comparison.word_maps, comparison.controls
+    return {
+        "systems": comparison.systems,
+        "rows": comparison.rows,
+        "matrices": {name: _about(matrix) for name, matrix in comparison.matrices.items()},
+        "agreements": [asdict(a) for a in comparison.agreements],
+        "stress": {name: m.stress for name, m in comparison.layer_maps.items()},
+        "word_maps": None if maps is None else {"items": maps.items, "explained": maps.explained},
+        "trajectories": vars(comparison.trajectories),
+        "cautions": [asdict(c) for c in comparison.cautions],
+        "answer": comparison.answer,
+        "settings": comparison.settings,
+        "versions": comparison.versions,
+        "controls": None
+        if controls is None
+        else {
+            "systems": {name: p.system for name, p in controls.profiles.items()},
+            "rows": controls.similarity.rows,
+            "matrix": _about(controls.similarity),
+        },
+    }
+
+
+def read_results(
+    results: Mapping[str, Any],
+    tables: Path,
+    *,
+    stimuli: Stimuli,
+    profiles: Mapping[str, Profile],
+    copies: Mapping[str, Profile],
+    activations: Mapping[str, Activations] | None,
+) -> Comparison:
+    """The comparison from what `write_results` wrote and gave, and the profiles of its systems."""
+    rows = _rows(results["rows"])
+    matrices = {name: _matrix(tables, name, about, rows) for name, about in results["matrices"].items()}
+    kept = matrices[FEATURES].settings["features"]
+    controls = results["controls"]
+    return Comparison(
+        stimuli=stimuli,
+        profiles=profiles,
+        matrices=matrices,
+        contributions=contribution_matrix(stacked_importance(list(profiles.values()), kept)),
+        explained_share=_square(read_parquet(tables / "similarity-rsa"), "explained_share", len(rows)),
+        agreements=tuple(_record(Agreement, a) for a in results["agreements"]),
+        layer_maps=_layer_maps(read_parquet(tables / "layer-maps"), rows, results["stress"]),
+        word_maps=_word_maps(tables, rows, results["word_maps"]),
+        trajectories=_trajectories(results["trajectories"]),
+        correlations=_untidy(read_parquet(tables / "correlations")),
+        cautions=tuple(Caution(c["kind"], c["text"], tuple(c["systems"])) for c in results["cautions"]),
+        power=read_parquet(tables / "power"),
+        answer=(results["answer"][0], results["answer"][1], results["answer"][2]),
+        settings=results["settings"],
+        versions=results["versions"],
+        controls=None
+        if controls is None
+        else Controls(copies, _matrix(tables, UNTRAINED, controls["matrix"], _rows(controls["rows"]))),
+        activations=activations,
+    )
+
+
+def _about(matrix: SimilarityMatrix) -> dict[str, Any]:
+    return {"kind": matrix.kind, "blocks": [asdict(b) for b in matrix.blocks], "settings": matrix.settings}
+
+
+def _matrix(tables: Path, name: str, about: Mapping[str, Any], rows: tuple[Row, ...]) -> SimilarityMatrix:
+    table = read_parquet(tables / f"similarity-{name}")
+    return SimilarityMatrix(
+        measure=FEATURES if name == UNTRAINED else name,
+        rows=rows,
+        values=table["value"].to_numpy(np.float64).reshape(len(rows), len(rows)),
+        kind=about["kind"],
+        p=_square(table, "p", len(rows)),
+        p_block=_square(table, "p_block", len(rows)),
+        low=_square(table, "low", len(rows)),
+        high=_square(table, "high", len(rows)),
+        blocks=tuple(_record(BlockTest, block) for block in about["blocks"]),
+        settings=about["settings"],
+    )
+
+
+def _rows(stored: list[list[Any]]) -> tuple[Row, ...]:
+    return tuple((system, layer) for system, layer in stored)
+
+
+def _square(table: pd.DataFrame, column: str, n: int) -> Floats | None:
+    return table[column].to_numpy(np.float64).reshape(n, n) if column in table else None
+
+
+def _record(kind: type[Any], stored: Mapping[str, Any]) -> Any:
+    """A dataclass of numbers and labels, in which null stands for NaN."""
+    return kind(**{name: float("nan") if value is None else value for name, value in stored.items()})
+
+
+def _layer_maps(
+    table: pd.DataFrame, rows: tuple[Row, ...], stress: Mapping[str, float]
+) -> dict[str, LayerMap]:
+    return {
+        name: LayerMap(
+            name, rows, table.loc[table["measure"] == name, ["x", "y"]].to_numpy(np.float64), value
+        )
+        for name, value in stress.items()
+    }
+
+
+def _word_maps(tables: Path, rows: tuple[Row, ...], about: Mapping[str, Any] | None) -> WordMaps | None:
+    if about is None:
+        return None
+    points = read_parquet(tables / "word-maps")[["x", "y"]].to_numpy(np.float64)
+    return WordMaps(
+        rows=rows,
+        items=tuple(about["items"]),
+        coordinates=points.reshape(len(rows), -1, 2),
+        explained=numbers(about["explained"]),
+    )
+
+
+def _trajectories(stored: Mapping[str, Any]) -> TrajectoryDistances:
+    return TrajectoryDistances(
+        systems=tuple(stored["systems"]),
+        euclidean=numbers(stored["euclidean"]),
+        warped=numbers(stored["warped"]),
+        coordinates=numbers(stored["coordinates"]),
+        stress=stored["stress"],
+    )
+
+
+def _tidy(correlations: pd.DataFrame) -> pd.DataFrame:
+    names = correlations.columns.to_numpy(dtype=object)
+    return pd.DataFrame(
+        {
+            "feature": np.repeat(names, len(names)),
+            "other": np.tile(names, len(names)),
+            "correlation": correlations.to_numpy().ravel(),
+        }
+    )
+
+
+def _untidy(table: pd.DataFrame) -> pd.DataFrame:
+    names = list(dict.fromkeys(table["feature"]))
+    values = table["correlation"].to_numpy(np.float64).reshape(len(names), len(names))
+    return pd.DataFrame(values, index=names, columns=names)

@@ -1,0 +1,53 @@
+"""The pairs of items whose distances the named features explain worst: is a feature missing?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from thinkalike.comparison.rows import Row, row_name
+from thinkalike.measures.distances import TRANSFORMS
+from thinkalike.measures.rsa import worst_explained
+from thinkalike.stimuli.differences import code_features
+
+if TYPE_CHECKING:
+    from thinkalike.stimuli.table import Stimuli
+
+
+def worst_pairs(
+    X: Any, Y: Any, stimuli: Stimuli, settings: Mapping[str, Any], *, names: Sequence[Row], n_worst: int
+) -> pd.DataFrame:
+    """The items of each pair, and how far apart they are in either layer beyond what the features say.
+
+    Residuals are in standard deviations of the ranked distances; positive is farther apart than predicted.
+    """
+    coded = code_features(stimuli.features, ordered=settings["ordered"], missing=settings["missing"])
+    distance = settings["distance"] if settings["distance"] in TRANSFORMS else "euclidean"
+    i, j, residuals = worst_explained(X, Y, coded, n_worst=n_worst, distance=distance)
+    shown = items_in_context(stimuli)
+    return pd.DataFrame(
+        {
+            "first": [shown[k] for k in i],
+            "second": [shown[k] for k in j],
+            f"in {row_name(names[0])}": [_farther(r) for r in residuals[0]],
+            f"in {row_name(names[1])}": [_farther(r) for r in residuals[1]],
+        }
+    )
+
+
+def items_in_context(stimuli: Stimuli) -> list[str]:
+    """Each item as people can find it: the word in brackets in its sentence, or its id."""
+    items = stimuli.items
+    if "sentence" not in items:
+        return [str(item) for item in items.index]
+    texts = items["sentence"].map(stimuli.sentences)
+    return [
+        f"{text[:start]}[{text[start:end]}]{text[end:]}"
+        for text, start, end in zip(texts, items["start"], items["end"], strict=True)
+    ]
+
+
+def _farther(residual: float) -> str:
+    return f"{abs(residual):.1f} SD {'farther' if residual > 0 else 'nearer'}"
