@@ -1,0 +1,212 @@
+r"""Resampled items: scores and importances again, for many resamples of the same layer.
+
+A resample gives every item a multiplicity w_i. A pair counts w_i · w_j times; copies of one item share its
+fold and make no pair, for their distance of 0 would bias ρ. The penalty stays as it was chosen. Distances are
+computed and sorted once: the moments of a resample are quadratic forms wᵀ(M_f ∘ Y)w, its ranks running sums
+of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thinkalike.encoding.crossval import layer_target
+from thinkalike.encoding.distances import Target
+from thinkalike.encoding.moments import Moments, fit_moments
+from thinkalike.encoding.pairkernels import exchanged_correlation, table_correlation, weighted_rank_tables
+from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
+from thinkalike.encoding.scoring import sort_pairs, tie_groups
+from thinkalike.errors import InvalidInput
+
+LANES = 32
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Scores of shape (n_resamples, n_folds), importances of shape (n_resamples, n_folds, n_names).
+
+    NaN where a resample leaves a fold without pairs, or a feature in it with one level.
+    """
+
+    scores: np.ndarray
+    importance: np.ndarray
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ResamplingPlan:
+    """What of the resamples does not depend on the activations; made by `plan_resamples`.
+
+    Attributes
+    ----------
+    multiplicities : array of shape (n_resamples, n_kept)
+    n_pairs : array of shape (n_folds, n_resamples), the weight of the training pairs
+    sums : array of shape (n_folds, n_resamples, n_features);  grams : the same with one more axis of features
+    differences : for each feature its squared differences of shape (n_kept, n_kept), as bits if 0 or 1
+    """
+
+    plan: EncodingPlan
+    multiplicities: np.ndarray
+    n_pairs: np.ndarray
+    sums: np.ndarray
+    grams: np.ndarray
+    differences: tuple[np.ndarray, ...]
+
+
+def draw_multiplicities(clusters: Any, *, n_resamples: int = 200, seed: int = 0) -> np.ndarray:
+    """Bootstrap over clusters, such as sentences: how often each item is drawn, (n_resamples, n_items).
+
+    Parameters
+    ----------
+    clusters : one label per item
+    """
+    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    n = int(cluster.max()) + 1
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=n_resamples)
+    drawn: np.ndarray = counts[:, cluster]
+    return drawn
+
+
+def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> ResamplingPlan:
+    """Prepare resamples once, for every layer.
+
+    Parameters
+    ----------
+    multiplicities : int array of shape (n_resamples, n_items)
+    """
+    w = np.asarray(multiplicities)
+    if w.ndim != 2 or w.shape[1] != plan.n_items:
+        raise InvalidInput(f"Got multiplicities of shape {w.shape}: give (n_resamples, {plan.n_items}).")
+    if w.dtype.kind not in "iu" or w.min() < 0:
+        raise InvalidInput(
+            "Multiplicities are how often an item is drawn: give whole numbers, none negative."
+        )
+    if plan.design.name != "diagonal":
+        raise InvalidInput("Resampling is for the diagonal design: plan with design='diagonal'.")
+    if any(test.space is None or test.patterns.is_sample for test in plan.tests):
+        raise InvalidInput(
+            "Resampling needs all pairs and few enough patterns of differences: use importance='expected' "
+            "with nominal or binned features, and at most max_pairs pairs in a fold."
+        )
+    w = w[:, plan.kept].astype(float)
+    n_folds, n_features = plan.n_folds, plan.design.n_features
+    n_pairs = np.zeros((n_folds, len(w)))
+    sums = np.zeros((n_folds, len(w), n_features))
+    grams = np.zeros((n_folds, len(w), n_features, n_features))
+    for k in range(n_folds):
+        training = plan.differences.take(np.flatnonzero(plan.fold != k))
+        for b, weights in enumerate(w[:, plan.fold != k]):
+            if (weights > 0).sum() < 2:
+                continue
+            part = training.pair_moments(weights=weights)
+            n_pairs[k, b] = part.n_pairs
+            sums[k, b], grams[k, b] = part.n_pairs * part.means, part.n_pairs * part.products
+    everyone = np.arange(len(plan.kept))
+    differences = []
+    for f in plan.differences.features:
+        M = f.squared_differences(everyone[:, None], everyone[None, :])
+        differences.append(M.astype(bool) if f.is_indicator else M)
+    return ResamplingPlan(plan, w, n_pairs, sums, grams, tuple(differences))
+
+
+def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.ndarray) -> Resampled:
+    """Fit and judge one layer in every resample.
+
+    Parameters
+    ----------
+    X : array of shape (n_items, n_units)
+    alphas : the penalty of each fold, as `cross_validate` chose it
+    """
+    plan, w = resamples.plan, resamples.multiplicities
+    if len(alphas) != plan.n_folds:
+        raise InvalidInput(f"Got {len(alphas)} alphas for {plan.n_folds} folds: give one per fold.")
+    target = layer_target(X, plan.settings, plan.n_items, plan.kept)
+    cross, totals = _training_sums(resamples, target)
+    scores = np.full((len(w), plan.n_folds), np.nan)
+    importances = np.full((len(w), plan.n_folds, len(plan.names)), np.nan)
+    for k, test in enumerate(plan.tests):
+        weights = np.zeros((len(w), plan.design.n_features))
+        for b in np.flatnonzero(resamples.n_pairs[k] > 0):
+            moments = Moments(
+                resamples.n_pairs[k, b],
+                resamples.sums[k, b],
+                resamples.grams[k, b],
+                cross[k, b],
+                totals[k, b],
+            )
+            fit = fit_moments(moments, plan.design, alpha=float(alphas[k]), intercept=plan.settings.intercept)
+            weights[b] = fit.weights
+        trained = resamples.sums[k] > 0
+        scores[:, k], importances[:, k] = _judge(plan, test, target, w[:, test.items], weights, trained)
+    return Resampled(scores, importances, plan.names)
+
+
+def _training_sums(resamples: ResamplingPlan, target: Target) -> tuple[np.ndarray, np.ndarray]:
+    """Σ M_f y of shape (n_folds, n_resamples, n_features) and Σ y, over the training pairs of each fold.
+
+    The sum over the pairs outside a fold is that over all, less those with one item in the fold.
+    """
+    plan, w = resamples.plan, resamples.multiplicities
+    everyone = np.arange(len(plan.kept))
+    Y = target.block(everyone, everyone)
+    np.fill_diagonal(Y, 0.0)
+    n_features = len(resamples.differences)
+    cross = np.empty((plan.n_folds, len(w), n_features + 1))
+    for f in range(n_features + 1):
+        H = Y if f == n_features else resamples.differences[f] * Y
+        reached = (H @ w.T) * w.T  # (n_kept, n_resamples)
+        whole = reached.sum(axis=0)
+        for k in range(plan.n_folds):
+            inside = plan.fold == k
+            own = w[:, inside]
+            among = ((own @ H[np.ix_(inside, inside)]) * own).sum(axis=1)
+            cross[k, :, f] = (whole - 2 * reached[inside].sum(axis=0) + among) / 2
+    return cross[:, :, :-1], cross[:, :, -1]
+
+
+def _judge(
+    plan: EncodingPlan,
+    test: JudgedPairs,
+    target: Target,
+    w: np.ndarray,
+    weights: np.ndarray,
+    trained: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """ρ of shape (n_resamples,) and importances of shape (n_resamples, n_names) on one fold."""
+    patterns, space = test.patterns, test.space
+    assert space is not None  # plan_resamples has seen to it
+    counts, ranks, spread = _rank_tables(test, target, w)
+    scores = np.full(len(w), np.nan)
+    importances = np.full((len(w), len(plan.players)), np.nan)
+    for b in np.flatnonzero(spread > 0):
+        group, n_groups = tie_groups(plan.design.predict(space.values, weights[b]))
+        scores[b] = table_correlation(group[space.own], n_groups, counts[b], ranks[b], spread[b])
+        varies = (counts[b] @ patterns.values > 0) & trained[b]
+        for p, (player, e) in enumerate(zip(plan.players, space.exchanges, strict=True)):
+            if varies[player.features].any():
+                importances[b, p] = scores[b] - exchanged_correlation(
+                    e.rest, e.part, group[e.combined], n_groups, counts[b], ranks[b], spread[b]
+                )
+    return scores, importances
+
+
+def _rank_tables(
+    test: JudgedPairs, target: Target, w: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts and rank sums of each pattern, (n_resamples, n_patterns), and the spread of the ranks."""
+    patterns = test.patterns
+    y, rounding = target.within(test.items)
+    order, stops = sort_pairs(y, patterns, rounding)
+    pairs = patterns.i[order], patterns.j[order], patterns.ids[order], stops
+    counts, ranks = np.zeros((2, len(w), len(patterns.counts)))
+    spread = np.zeros(len(w))
+    for first in range(0, len(w), LANES):
+        some = slice(first, first + LANES)
+        c, r = np.zeros((2, len(patterns.counts), len(w[some])))
+        weighted_rank_tables(*pairs, np.ascontiguousarray(w[some].T), c, r, spread[some])
+        counts[some], ranks[some] = c.T, r.T
+    return counts, ranks, spread

@@ -1,0 +1,68 @@
+"""The columns that explain a squared distance: one per feature (diagonal W), or per pair (full W)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thinkalike.encoding.solvers import SOLVERS, unpack
+from thinkalike.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class Design:
+    """The columns of the regression y ≈ c + ΔᵀWΔ, as functions of the squared differences Δ².
+
+    diagonal: column f is Δ_f², its coefficient W_ff ≥ 0. full: columns are Δ_f Δ_g for f ≤ g, times √2 off
+    the diagonal, so that the coefficients are svec(W), W positive semi-definite.
+    """
+
+    name: str
+    n_features: int
+
+    @property
+    def n_columns(self) -> int:
+        F = self.n_features
+        return F if self.name == "diagonal" else F * (F + 1) // 2
+
+    def expand(self, squared: np.ndarray) -> np.ndarray:
+        """From squared differences (n, n_features) to columns (n, n_columns)."""
+        if self.name == "diagonal":
+            return squared
+        f, g = np.triu_indices(self.n_features)
+        delta = np.sqrt(squared)
+        return delta[:, f] * delta[:, g] * np.where(f == g, 1.0, np.sqrt(2.0))
+
+    def predict(self, squared: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """ΔᵀWΔ of shape (n,), summed column by column, so that equal patterns give equal bits."""
+        columns = self.expand(squared)
+        total = np.zeros(len(squared))
+        for k in np.flatnonzero(coefficients):
+            total += coefficients[k] * columns[:, k]
+        return total
+
+    def columns_of(self, features: np.ndarray) -> np.ndarray:
+        """Indices of the columns that involve only `features` (sorted indices)."""
+        if self.name == "diagonal":
+            return features
+        f, g = np.triu_indices(self.n_features)
+        return np.flatnonzero(np.isin(f, features) & np.isin(g, features))
+
+    def solve(self, gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
+        """The coefficients, of as many columns as `gram` has."""
+        return SOLVERS["nonnegative" if self.name == "diagonal" else "psd"](gram, cross, alpha)
+
+    def as_matrix(self, coefficients: np.ndarray) -> np.ndarray:
+        """W of shape (n_features, n_features)."""
+        return np.diag(coefficients) if self.name == "diagonal" else unpack(coefficients, self.n_features)
+
+
+DESIGNS = ("diagonal", "full")
+
+
+def make_design(name: str, n_features: int) -> Design:
+    """The design of that name for so many features."""
+    if name not in DESIGNS:
+        raise UnknownName.among("design", name, DESIGNS)
+    return Design(name, n_features)

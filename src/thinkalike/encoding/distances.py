@@ -1,0 +1,332 @@
+r"""What is to be explained: the squared distances y between the activations of two items.
+
+Most distances are a transform of X, y_ij = Σ_t c_t ‖x^t_i − x^t_j‖², and then sums over all pairs have a
+closed form:
+
+- euclidean: X itself; cosine: rows of unit length, y = 2(1 − cos); correlation: the same, rows centred first;
+- mahalanobis: X whitened by its covariance;
+- crossnobis: X^r for each run r; y is the mean of (x_i − x_j)^r · (x_i − x_j)^s over pairs of different runs,
+  which is unbiased by noise and may be negative (Walther et al. 2016).
+
+The others are given by blocks: manhattan, precomputed, and any callable (A, B) → distances (len(A), len(B)).
+Their y is the squared distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from scipy.spatial.distance import cdist
+
+from thinkalike.encoding.pairkernels import condense, pair_distances
+from thinkalike.errors import InvalidInput, UnknownName
+
+BLOCK_ROWS = 512
+DistanceLike = str | Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Target(Protocol):
+    """Squared distances between n_items items, computed where asked."""
+
+    @property
+    def n_items(self) -> int: ...
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """y of shape (len(rows), len(columns))."""
+
+    def within(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Condensed y over the pairs of `items`, and for each item how far rounding may move its y."""
+
+    def between(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y of the pairs (i, j), and the same rounding per item of all items."""
+
+
+@dataclass(frozen=True)
+class QuadraticTarget:
+    """y_ij = Σ_t c_t ‖x^t_i − x^t_j‖² for `terms` (c_t, x^t of shape (n_items, n_units))."""
+
+    terms: tuple[tuple[float, np.ndarray], ...]
+
+    @property
+    def n_items(self) -> int:
+        return len(self.terms[0][1])
+
+    @property
+    def signed(self) -> bool:
+        """Whether y may be negative."""
+        return any(c < 0 for c, _ in self.terms)
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        y = np.zeros((len(rows), len(columns)))
+        for c, x in self.terms:
+            a, b = np.asarray(x[rows], dtype=float), np.asarray(x[columns], dtype=float)
+            middle = b.mean(axis=0)  # squared norms cancel badly with a common offset
+            a, b = a - middle, b - middle
+            y += c * ((a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * (a @ b.T))
+        return y if self.signed else np.maximum(y, 0.0, out=y)
+
+    def within(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m = len(items)
+        y, rounding = np.zeros(m * (m - 1) // 2), np.zeros(m)
+        for c, x in self.terms:
+            z = np.asarray(x[items], dtype=float)
+            z -= z.mean(axis=0)
+            norms = np.einsum("ij,ij->i", z, z)
+            for first in range(0, m, BLOCK_ROWS):
+                products = z[first : first + BLOCK_ROWS] @ z[first:].T
+                condense(products, norms, first, c, y)
+            rounding += abs(c) * norms
+        if not self.signed:
+            np.maximum(y, 0.0, out=y)
+        return y, rounding * _ROUNDING
+
+    def between(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        y = np.zeros(len(i))
+        for c, x in self.terms:
+            pair_distances(x, i, j, c, y)
+        return y, np.zeros(self.n_items)
+
+
+@dataclass(frozen=True)
+class BlockTarget:
+    """Squared distances from a function (rows, columns) → distances (len(rows), len(columns))."""
+
+    distances: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    n_items: int
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        d = np.asarray(self.distances(rows, columns), dtype=float)
+        if d.shape != (len(rows), len(columns)):
+            raise InvalidInput(
+                f"The distance gave an array of shape {d.shape} for {len(rows)} and {len(columns)} items: "
+                f"it must return ({len(rows)}, {len(columns)})."
+            )
+        if not np.isfinite(d).all():
+            raise InvalidInput("The distance gave NaN or infinity for some pairs: it must be finite.")
+        return d**2
+
+    def within(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m = len(items)
+        parts = []
+        for first in range(0, m, BLOCK_ROWS):
+            y = self.block(items[first : first + BLOCK_ROWS], items[first:])
+            parts += [row[k + 1 :] for k, row in enumerate(y)]
+        return np.concatenate(parts), np.zeros(m)
+
+    def between(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        y = np.empty(len(i))
+        order = np.argsort(i, kind="stable")
+        for part in np.array_split(order, max(1, len(i) // 4096)):
+            rows, at_row = np.unique(i[part], return_inverse=True)
+            columns, at_column = np.unique(j[part], return_inverse=True)
+            y[part] = self.block(rows, columns)[at_row, at_column]
+        return y, np.zeros(self.n_items)
+
+
+# A y from inner products is wrong by about this share of ‖x_i‖² + ‖x_j‖²; ties are told within it.
+_ROUNDING = 1e-13
+
+
+def as_activations(X: Any, *, n_items: int | None = None, dimensions: int = 2) -> np.ndarray:
+    """X as a finite float array (n_items, n_units), of one unit if it is a vector; torch tensors too.
+
+    Parameters
+    ----------
+    dimensions : 2, or 3 for repeated measurements (n_runs, n_items, n_units)
+    """
+    if hasattr(X, "detach"):  # a torch tensor, without importing torch
+        X = X.detach().cpu()
+        X = (X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy()
+    X = np.asarray(X)
+    if X.dtype.kind not in "fiub":
+        raise InvalidInput(f"Got activations of type {X.dtype}: give real numbers.")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+    if X.ndim == 1 and dimensions == 2:
+        X = X[:, None]
+    if X.ndim != dimensions:
+        expected = "(n_items, n_units)" if dimensions == 2 else "(n_runs, n_items, n_units)"
+        raise InvalidInput(f"Got activations of shape {X.shape}: give {expected}.")
+    if X.shape[-1] == 0:
+        raise InvalidInput(f"Got activations of shape {X.shape}, without units: give at least one unit.")
+    if n_items is not None and X.shape[-2] != n_items:
+        raise InvalidInput(
+            f"Got {X.shape[-2]} rows of activations for {n_items} items of features: give one row per item."
+        )
+    _check_finite(X)
+    return np.ascontiguousarray(X)
+
+
+def make_target(X: Any, distance: DistanceLike, *, whitener: np.ndarray | None = None) -> Target:
+    """The squared distances between the rows of X.
+
+    Parameters
+    ----------
+    X : array of shape (n_items, n_units); (n_items, n_items) for "precomputed"; (n_runs, n_items, n_units)
+        for "crossnobis"
+    distance : a name in `DISTANCES`, or a callable (A, B) → (len(A), len(B))
+    whitener : array of shape (n_units, n_units), optional
+        For "mahalanobis", from `whitening`; computed from X if not given.
+    """
+    if callable(distance):
+        X = as_activations(X)
+        return BlockTarget(lambda rows, columns: distance(X[rows], X[columns]), len(X))
+    if distance not in DISTANCES:
+        raise UnknownName.among("distance", distance, DISTANCES)
+    if distance == "mahalanobis":
+        X = as_activations(X)
+        z = (X - X.mean(axis=0, dtype=float)) @ (whitening(X) if whitener is None else whitener)
+        target: Target = QuadraticTarget(((1.0, z),))
+    else:
+        target = DISTANCES[distance](X)
+    return target
+
+
+def whitening(X: np.ndarray) -> np.ndarray:
+    """L of shape (n_units, n_units) with L Lᵀ the inverse of the sample covariance of X."""
+    n, d = X.shape
+    if n <= d:
+        raise InvalidInput(
+            f"The mahalanobis distance needs more items than units, got {n} items and {d} units: reduce the "
+            "units first (for example by PCA), or use 'euclidean'."
+        )
+    covariance = np.atleast_2d(np.cov(X.astype(float), rowvar=False))
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    if eigenvalues[0] <= eigenvalues[-1] * d * np.finfo(float).eps:
+        raise InvalidInput(
+            "The covariance of X is singular: drop units that repeat others, or use 'euclidean'."
+        )
+    whitener: np.ndarray = vectors / np.sqrt(eigenvalues)
+    return whitener
+
+
+def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Repeated measurements, one row each, as one table of items and an array (n_runs, n_items, n_units).
+
+    Parameters
+    ----------
+    features : DataFrame, one row per measurement
+        The index is the item, the column `run` the run it was measured in, the other columns its features.
+        Several measurements of an item in one run are averaged.
+    X : array of shape (n_measurements, n_units)
+    """
+    if run not in features.columns:
+        raise UnknownName.among("column of runs", run, features.columns)
+    X = as_activations(X, n_items=len(features))
+    item, items = pd.factorize(features.index)
+    number, runs = pd.factorize(features[run], sort=True)
+    if len(runs) < 2:
+        raise InvalidInput(f"The column {run!r} has {len(runs)} run: crossnobis needs at least two.")
+    counts = np.zeros((len(runs), len(items)))
+    np.add.at(counts, (number, item), 1.0)
+    if (counts == 0).any():
+        r, i = np.argwhere(counts == 0)[0]
+        raise InvalidInput(
+            f"Item {items[i]!r} was not measured in run {runs[r]!r}: crossnobis needs each item in each run."
+        )
+    total = np.zeros((len(runs), len(items), X.shape[1]))
+    np.add.at(total, (number, item), X)
+    table = features.drop(columns=run)
+    first = table.groupby(level=0, sort=False).head(1)
+    agrees = (table.loc[first.index].reindex(features.index).reset_index(drop=True)).equals(
+        table.reset_index(drop=True)
+    )
+    if not agrees:
+        raise InvalidInput("An item has different features in different runs: give it the same in each.")
+    return first, total / counts[:, :, None]
+
+
+def _euclidean(X: Any) -> Target:
+    return QuadraticTarget(((1.0, as_activations(X)),))
+
+
+def _cosine(X: Any) -> Target:
+    X = as_activations(X)
+    return QuadraticTarget(((1.0, _unit_rows(X, "cosine", "is zero")),))
+
+
+def _correlation(X: Any) -> Target:
+    X = as_activations(X)
+    centred = X - X.mean(axis=1, keepdims=True, dtype=float).astype(X.dtype)
+    return QuadraticTarget(((1.0, _unit_rows(centred, "correlation", "is the same in every unit")),))
+
+
+def _crossnobis(X: Any) -> Target:
+    runs = as_activations(X, dimensions=3)
+    R = len(runs)
+    if R < 2:
+        raise InvalidInput(
+            f"Got {R} run: crossnobis needs at least two independent measurements of each item."
+        )
+    # Σ_{r≠s} δ^r·δ^s = ‖Σ_r δ^r‖² − Σ_r ‖δ^r‖²
+    mean = runs.mean(axis=0, dtype=float)
+    terms = [(R / (R - 1), mean)] + [(-1 / (R * (R - 1)), run) for run in runs]
+    return QuadraticTarget(tuple(terms))
+
+
+def _manhattan(X: Any) -> Target:
+    X = as_activations(X).astype(float)
+    return BlockTarget(lambda rows, columns: cdist(X[rows], X[columns], "cityblock"), len(X))
+
+
+def _precomputed(X: Any) -> Target:
+    D = as_activations(X)
+    if D.shape[0] != D.shape[1]:
+        raise InvalidInput(f"Got a matrix of distances of shape {D.shape}: give (n_items, n_items).")
+    scale = np.abs(D).max()
+    for first in range(0, len(D), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        off = np.abs(D[rows] - D[:, rows].T) > 1e-6 * scale
+        if off.any():
+            i, j = np.argwhere(off)[0] + (first, 0)
+            raise InvalidInput(
+                f"The matrix of distances is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = "
+                f"{D[j, i]:g}. Give (D + D.T) / 2 if that is what you mean."
+            )
+    if np.abs(np.diagonal(D)).max() > 1e-6 * scale:
+        raise InvalidInput(
+            "The matrix of distances has a diagonal that is not 0: give distances, not similarities."
+        )
+    if D.min() < 0:
+        raise InvalidInput("The matrix of distances has negative entries: give distances, not similarities.")
+    return BlockTarget(lambda rows, columns: D[np.ix_(rows, columns)], len(D))
+
+
+DISTANCES: dict[str, Callable[[Any], Target]] = {
+    "euclidean": _euclidean,
+    "cosine": _cosine,
+    "correlation": _correlation,
+    "mahalanobis": lambda X: make_target(X, "mahalanobis"),
+    "crossnobis": _crossnobis,
+    "manhattan": _manhattan,
+    "precomputed": _precomputed,
+}
+
+
+def _unit_rows(X: np.ndarray, distance: str, problem: str) -> np.ndarray:
+    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=float))
+    if (norms == 0).any():
+        row = int(np.argmin(norms))
+        raise InvalidInput(f"Row {row} of X {problem}, so it has no {distance} distance: drop that item.")
+    return X / norms[:, None].astype(X.dtype)
+
+
+def _check_finite(X: np.ndarray) -> None:
+    rows = X.reshape(-1, X.shape[-1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # quick: one NaN or infinity would show; an overflow is looked into below
+            return
+    bad = [
+        first + int(k)
+        for first in range(0, len(rows), BLOCK_ROWS)
+        for k in np.flatnonzero(~np.isfinite(rows[first : first + BLOCK_ROWS]).all(axis=1))
+    ]
+    if bad:
+        shown = ", ".join(str(b % X.shape[-2]) for b in bad[:5]) + (", …" if len(bad) > 5 else "")
+        raise InvalidInput(
+            f"NaN or infinity in {len(bad)} row(s) of X: {shown}. Drop these items from X and the features."
+        )

@@ -1,0 +1,136 @@
+"""Fitting one layer fold by fold: the choice of α, the fit, and what it is judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from thinkalike.encoding.designs import Design
+from thinkalike.encoding.distances import Target
+from thinkalike.encoding.folds import balanced_folds
+from thinkalike.encoding.importance import Evaluation
+from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
+from thinkalike.encoding.plan import EncodingPlan, judge_each, set_moments
+from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman
+from thinkalike.encoding.settings import Settings
+from thinkalike.stimuli.differences import FeatureDifferences
+
+ALPHA_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class FoldFit:
+    """One outer fold: the fitted model, the α it took, and the curve that α was chosen on.
+
+    `curve` has shape (n_alphas,), larger is better; it is empty if α was given.
+    """
+
+    evaluation: Evaluation
+    alpha: float
+    curve: np.ndarray
+
+
+def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
+    """Fit and judge each fold: train pairs lie within the other folds, test pairs within the fold."""
+    settings = plan.settings
+    moments = plan.moments(target)
+    validated = [rank_pairs(v.patterns, target, v.items) for v in plan.validations]
+    same = plan.tests is plan.validations
+    tested = validated if same else [rank_pairs(t.patterns, target, t.items) for t in plan.tests]
+
+    @cache  # leaving out a and b serves fold a, judged on b, and fold b, judged on a
+    def fits_of(left_out: frozenset[int]) -> list[Coefficients]:
+        return _fit_each_alpha(plan.design, settings, moments[left_out])
+
+    fits = []
+    for k, test in enumerate(plan.tests):
+        out = plan.blocks_of(k)
+        alpha, curve = settings.alpha, np.empty(0)
+        if alpha == "cv":
+            inner = [
+                (fits_of(out | {b}), v.patterns.values, validated[b].table)
+                for b, v in enumerate(plan.validations)
+                if b not in out
+            ]
+            alpha, curve = choose_alpha(plan.design, inner, settings.alphas)
+        fit = fit_moments(moments[out], plan.design, alpha=float(alpha), intercept=settings.intercept)
+        evaluation = Evaluation(
+            plan.design,
+            moments[out],
+            float(alpha),
+            settings.intercept,
+            fit,
+            test.patterns,
+            tested[k],
+            plan.players,
+            test.space,
+        )
+        fits.append(FoldFit(evaluation, float(alpha), curve))
+    return fits
+
+
+def fit_items(
+    differences: FeatureDifferences,
+    target: Target,
+    design: Design,
+    settings: Settings,
+    label: np.ndarray | None = None,
+) -> tuple[Moments, Coefficients, float, np.ndarray]:
+    """Fit all items: their moments, the coefficients, α, and the curve that α was chosen on.
+
+    `label` says which items share an inner fold.
+    """
+    fold, sets = np.zeros(len(differences), dtype=np.int64), [frozenset[int]()]
+    if settings.alpha == "cv":
+        fold = balanced_folds(differences, n_folds=settings.n_folds, groups=label, seed=settings.seed)
+        sets += [frozenset({k}) for k in range(settings.n_folds)]
+    everything, *training = set_moments(differences, target, design, fold, sets)
+    alpha, curve = settings.alpha, np.empty(0)
+    if alpha == "cv":
+        judged = judge_each(differences, fold, settings, None)
+        inner = [
+            (
+                _fit_each_alpha(design, settings, moments),
+                j.patterns.values,
+                rank_pairs(j.patterns, target, j.items).table,
+            )
+            for moments, j in zip(training, judged, strict=True)
+        ]
+        alpha, curve = choose_alpha(design, inner, settings.alphas)
+    fit = fit_moments(everything, design, alpha=float(alpha), intercept=settings.intercept)
+    return everything, fit, float(alpha), curve
+
+
+def choose_alpha(
+    design: Design,
+    inner: Sequence[tuple[Sequence[Coefficients], np.ndarray, RankTable]],
+    alphas: Sequence[float],
+) -> tuple[float, np.ndarray]:
+    """The α with the highest mean ρ over inner folds, and the curve of shape (n_alphas,).
+
+    `inner` has for each inner fold a fit per α, and the values of the patterns to judge with their table.
+    """
+    scores = np.array(
+        [
+            [spearman(design.predict(values, fit.weights), table) for fit in fits]
+            for fits, values, table in inner
+        ]
+    )
+    defined = np.isfinite(scores).all(axis=1)
+    curve = scores[defined].mean(axis=0) if defined.any() else np.full(len(alphas), np.nan)
+    return smallest_best(alphas, curve), curve
+
+
+def _fit_each_alpha(design: Design, settings: Settings, moments: Moments) -> list[Coefficients]:
+    return [fit_moments(moments, design, alpha=a, intercept=settings.intercept) for a in settings.alphas]
+
+
+def smallest_best(alphas: Sequence[float], curve: np.ndarray) -> float:
+    """The smallest α whose score is within 1e-12 of the best; the smallest of all if no score is defined."""
+    if not np.isfinite(curve).any():
+        return float(min(alphas))
+    best = np.nanmax(curve)
+    return float(min(a for a, score in zip(alphas, curve, strict=True) if score >= best - ALPHA_TIE))

@@ -1,0 +1,314 @@
+"""How much each feature, or group of features, matters to a fitted model: the ways to ask."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+import numpy as np
+
+from thinkalike.encoding.designs import Design
+from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
+from thinkalike.encoding.pairkernels import exchanged_correlation, tally_permuted_items, tally_shuffled_pairs
+from thinkalike.encoding.patterns import PairPatterns
+from thinkalike.encoding.scoring import RankedPairs, RankTable, spearman, tie_groups
+from thinkalike.errors import InvalidInput, UnknownName
+
+MAX_COMBINATIONS = 1 << 21
+MAX_EXACT_SHAPLEY = 12
+SHAPLEY_ORDERS = 200
+
+
+@dataclass(frozen=True)
+class Player:
+    """A feature or a group of features that is asked about as one; `features` are indices, sorted."""
+
+    name: str
+    features: np.ndarray
+
+
+def make_players(
+    names: Sequence[str], groups: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Player, ...]:
+    """The declared groups, then each feature that is in none of them."""
+    players, taken = [], set[str]()
+    for group, members in (groups or {}).items():
+        if isinstance(members, str) or not members:
+            raise InvalidInput(f"The group {group!r} must be a list of features, got {members!r}.")
+        for member in members:
+            if member not in names:
+                raise UnknownName.among("feature", member, names)
+            if member in taken:
+                raise InvalidInput(f"The feature {member!r} is in two groups: put it in one.")
+            taken.add(member)
+        players.append(Player(group, np.sort([names.index(m) for m in members])))
+    players += [Player(name, np.array([f])) for f, name in enumerate(names) if name not in taken]
+    seen = [p.name for p in players]
+    if len(set(seen)) < len(seen):
+        clash = next(name for name in seen if seen.count(name) > 1)
+        raise InvalidInput(f"The group {clash!r} has the name of a feature outside it: rename the group.")
+    return tuple(players)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What patterns become when a player's part of them is exchanged.
+
+    Attributes
+    ----------
+    rest, part : int arrays of shape (n_patterns,)
+        Which of the distinct remainders and of the distinct parts each pattern has.
+    combined : int array of shape (n_rests, n_parts)
+        Where each combination stands in the space.
+    """
+
+    rest: np.ndarray
+    part: np.ndarray
+    combined: np.ndarray
+
+
+@dataclass(frozen=True)
+class PatternSpace:
+    """All patterns that exchanging one player at a time can make.
+
+    Attributes
+    ----------
+    values : array of shape (n_combinations, n_features), squared differences
+    own : int array of shape (n_patterns,), where the patterns themselves stand
+    """
+
+    values: np.ndarray
+    own: np.ndarray
+    exchanges: tuple[Exchange, ...]
+
+
+def pattern_space(patterns: PairPatterns, players: Sequence[Player]) -> PatternSpace | None:
+    """The space of exchanged patterns; None if they cannot be numbered or their combinations are too many."""
+    if patterns.keys is None:
+        return None
+    splits, total = [], 0
+    for player in players:
+        parts = patterns.coder.part(patterns.keys, player.features)
+        part_keys, part = np.unique(parts, return_inverse=True)
+        rest_keys, rest = np.unique(patterns.keys - parts, return_inverse=True)
+        total += len(part_keys) * len(rest_keys)
+        if total > MAX_COMBINATIONS:
+            return None
+        splits.append((rest_keys[:, None] + part_keys[None, :], rest, part))
+    everything, index = np.unique(
+        np.concatenate([keys.ravel() for keys, _, _ in splits]), return_inverse=True
+    )
+    exchanges, first = [], 0
+    for keys, rest, part in splits:
+        exchanges.append(Exchange(rest, part, index[first : first + keys.size].reshape(keys.shape)))
+        first += keys.size
+    own = np.searchsorted(everything, patterns.keys)
+    return PatternSpace(patterns.coder.values(everything), own, tuple(exchanges))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One fitted model and the pairs that it is judged on."""
+
+    design: Design
+    moments: Moments
+    alpha: float
+    intercept: bool
+    coefficients: Coefficients
+    patterns: PairPatterns
+    ranked: RankedPairs
+    players: tuple[Player, ...]
+    space: PatternSpace | None
+
+    @cached_property
+    def score(self) -> float:
+        """Spearman's ρ of the model."""
+        return spearman(self.predict(self.patterns.values), self.ranked.table)
+
+    def predict(self, values: np.ndarray) -> np.ndarray:
+        return self.design.predict(values, self.coefficients.weights)
+
+    def score_without(self, features: Iterable[int]) -> float:
+        """ρ of a model that is fitted again without some of the features; 0 if none is left."""
+        out = set(features)
+        kept = np.array([f for f in range(self.design.n_features) if f not in out], dtype=int)
+        if not len(kept):
+            return 0.0 if self.ranked.table.spread > 0 else np.nan
+        columns = self.design.columns_of(kept)
+        fewer = Design(self.design.name, len(kept))
+        fit = fit_moments(self.moments.restrict(columns), fewer, alpha=self.alpha, intercept=self.intercept)
+        predictions = fewer.predict(self.patterns.values[:, kept], fit.weights)
+        return spearman(predictions, self.ranked.table)
+
+    @cached_property
+    def undefined(self) -> np.ndarray:
+        """For each player, whether all its features have one level among the judged or the fitted pairs."""
+        fitted = np.array([self.moments.sums[self.design.columns_of(np.array([f]))].max() > 0
+                           for f in range(self.design.n_features)])  # fmt: skip
+        varies = self.patterns.varies & fitted
+        return np.array([not varies[p.features].any() for p in self.players])
+
+
+def expected_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
+    """ρ less its expectation when a player's differences are permuted over pairs; of shape (n_players,).
+
+    Permuting makes them independent of the rest with the same distribution: every pattern splits over it.
+    Equal to the mean over random permutations up to O(1/n_pairs). Where patterns are too many, seeded
+    permutations are used.
+    """
+    space, table = evaluation.space, evaluation.ranked.table
+    if space is None:
+        return permutation_importance(evaluation, n_permutations=n_permutations, seed=seed)
+    group, n_groups = tie_groups(evaluation.predict(space.values))
+    permuted = np.array(
+        [
+            exchanged_correlation(
+                e.rest, e.part, group[e.combined], n_groups, table.counts, table.ranks, table.spread
+            )
+            for e in space.exchanges
+        ]
+    )
+    return evaluation.score - permuted
+
+
+def permutation_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
+    """ρ less its mean over seeded permutations of a player's differences over pairs (Salle et al. 2024)."""
+    return _permuted(evaluation, n_permutations, seed, over="pairs")
+
+
+def stimuli_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
+    """ρ less its mean over seeded permutations of a player's values over items, differences computed anew."""
+    if evaluation.patterns.is_sample:
+        raise InvalidInput(
+            "Importance by permuted stimuli needs all pairs, but these are a sample: use method='expected'."
+        )
+    return _permuted(evaluation, n_permutations, seed, over="items")
+
+
+def drop_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
+    """ρ less that of a model fitted without the player."""
+    without = [evaluation.score_without(p.features) for p in evaluation.players]
+    return evaluation.score - np.array(without)
+
+
+def shapley_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
+    """Shapley values of ρ, every coalition of players fitted anew; ρ of none is 0, and the values sum to ρ.
+
+    Exact for up to 12 players; above, the mean over seeded orders of the players.
+    """
+    players = evaluation.players
+    everyone = frozenset(range(len(players)))
+    known: dict[frozenset[int], float] = {}
+
+    def value(coalition: frozenset[int]) -> float:
+        if coalition not in known:
+            out = itertools.chain.from_iterable(players[p].features for p in everyone - coalition)
+            known[coalition] = evaluation.score_without(out)
+        return known[coalition]
+
+    n = len(players)
+    shares = np.zeros(n)
+    if n <= MAX_EXACT_SHAPLEY:
+        for p in range(n):
+            others = sorted(everyone - {p})
+            for size in range(n):
+                for chosen in itertools.combinations(others, size):
+                    without = frozenset(chosen)
+                    shares[p] += (value(without | {p}) - value(without)) / (n * comb(n - 1, size))
+        return shares
+    rng = np.random.default_rng(seed)
+    for _ in range(SHAPLEY_ORDERS // 2):
+        order = rng.permutation(n)
+        for one in (order, order[::-1]):  # an order and its reverse vary less together
+            joined: frozenset[int] = frozenset()
+            for p in one:
+                shares[p] += value(joined | {int(p)}) - value(joined)
+                joined |= {int(p)}
+    return shares / (2 * (SHAPLEY_ORDERS // 2))
+
+
+IMPORTANCES: dict[str, Callable[..., np.ndarray]] = {
+    "expected": expected_importance,
+    "permutation": permutation_importance,
+    "stimuli": stimuli_importance,
+    "drop": drop_importance,
+    "shapley": shapley_importance,
+}
+
+
+def importance(
+    evaluation: Evaluation, *, method: str = "expected", n_permutations: int = 20, seed: int = 0
+) -> np.ndarray:
+    """The importance of each player, of shape (n_players,); NaN where its features have one level."""
+    if method not in IMPORTANCES:
+        raise UnknownName.among("importance", method, IMPORTANCES)
+    values = IMPORTANCES[method](evaluation, n_permutations=n_permutations, seed=seed)
+    return np.where(evaluation.undefined, np.nan, values)
+
+
+def interaction_players(n_features: int) -> tuple[Player, ...]:
+    """Each feature, then each pair of features in the order of the upper triangle."""
+    singles = [Player(str(f), np.array([f])) for f in range(n_features)]
+    pairs = [Player(f"{f},{g}", np.array([f, g])) for f, g in itertools.combinations(range(n_features), 2)]
+    return (*singles, *pairs)
+
+
+def interactions_from(values: np.ndarray, n_features: int) -> np.ndarray:
+    """importance(f and g) − importance(f) − importance(g), from the values of `interaction_players`.
+
+    Of shape (n_features, n_features), symmetric, with the features' own importance on the diagonal.
+    """
+    out = np.diag(values[:n_features])
+    f, g = np.triu_indices(n_features, 1)
+    out[f, g] = out[g, f] = values[n_features:] - values[f] - values[g]
+    return out
+
+
+def _permuted(evaluation: Evaluation, n_permutations: int, seed: int, *, over: str) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    means = np.empty(len(evaluation.players))
+    for k, player in enumerate(evaluation.players):
+        scores = [
+            _permuted_score(evaluation, k, player, int(s), over)
+            for s in rng.integers(1, 2**62, n_permutations)
+        ]
+        means[k] = np.mean(scores)
+    return evaluation.score - means
+
+
+def _permuted_score(evaluation: Evaluation, k: int, player: Player, seed: int, over: str) -> float:
+    patterns, space, ranked = evaluation.patterns, evaluation.space, evaluation.ranked
+    if space is None:
+        return _permuted_score_by_pairs(evaluation, player, seed, over)
+    e = space.exchanges[k]
+    counts, ranks = np.zeros(e.combined.shape), np.zeros(e.combined.shape)
+    rest, part = e.rest[patterns.ids], e.part[patterns.ids]
+    if over == "pairs":
+        tally_shuffled_pairs(rest, part.copy(), ranked.of_pairs, seed, counts, ranks)
+    else:
+        order = np.random.default_rng(seed).permutation(patterns.n_items)
+        tally_permuted_items(patterns.i, patterns.j, order, rest, part, ranked.of_pairs, counts, ranks)
+    table = RankTable(counts.ravel(), ranks.ravel(), ranked.table.spread)
+    return spearman(evaluation.predict(space.values)[e.combined].ravel(), table)
+
+
+def _permuted_score_by_pairs(evaluation: Evaluation, player: Player, seed: int, over: str) -> float:
+    """The same where every pair is its own pattern: predictions pair by pair."""
+    patterns = evaluation.patterns
+    rng = np.random.default_rng(seed)
+    if over == "pairs":
+        source = rng.permutation(patterns.n_pairs)
+    else:
+        order, n = rng.permutation(patterns.n_items), patterns.n_items
+        a, b = order[patterns.i], order[patterns.j]
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        source = low * n - low * (low + 1) // 2 + high - low - 1
+    values = patterns.values[patterns.ids]
+    values[:, player.features] = patterns.values[patterns.ids[source]][:, player.features]
+    every_pair = RankTable(
+        np.ones(patterns.n_pairs), evaluation.ranked.of_pairs, evaluation.ranked.table.spread
+    )
+    return spearman(evaluation.predict(values), every_pair)

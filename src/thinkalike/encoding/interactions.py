@@ -1,0 +1,146 @@
+"""Do features act together? Full W against diagonal W, and how much each pair of features adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from thinkalike.encoding.crossval import fit_layer, make_plan
+from thinkalike.encoding.importance import importance, interaction_players, interactions_from, pattern_space
+from thinkalike.encoding.settings import Settings
+from thinkalike.errors import UnknownName
+
+INTERACTION_METHODS = ("expected", "drop")
+
+
+@dataclass(frozen=True)
+class InteractionComparison:
+    """Held-out ρ without and with interactions.
+
+    Attributes
+    ----------
+    diagonal, full : arrays of shape (n_folds,)
+    interval : of the mean difference, by Student's t with the variance corrected for folds that share
+        training items (Nadeau & Bengio 2003)
+    """
+
+    diagonal: np.ndarray
+    full: np.ndarray
+    interval: tuple[float, float]
+    confidence: float
+    settings: Settings
+
+    @property
+    def difference(self) -> np.ndarray:
+        """ρ(full) − ρ(diagonal) fold by fold, of shape (n_folds,)."""
+        return self.full - self.diagonal
+
+    @property
+    def needed(self) -> bool:
+        """Whether interactions help: the whole interval is above 0."""
+        return self.interval[0] > 0
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per fold."""
+        columns = {"diagonal": self.diagonal, "full": self.full, "difference": self.difference}
+        return pd.DataFrame(columns).rename_axis("fold").reset_index()
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        verdict = "needed" if self.needed else "not shown to be needed"
+        return (
+            f"Interactions are {verdict}: held-out ρ {self.full.mean():.4f} with them, "
+            f"{self.diagonal.mean():.4f} without, difference {self.difference.mean():+.4f} "
+            f"({self.confidence:.0%} interval {low:+.4f} to {high:+.4f})."
+        )
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """How much pairs of features matter beyond each of the two; see `interaction_importance`.
+
+    Attributes
+    ----------
+    values : array of shape (n_folds, n_features, n_features)
+        Symmetric, with the features' own importance on the diagonal.
+    """
+
+    values: np.ndarray
+    features: tuple[str, ...]
+    method: str
+    settings: Settings
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per pair of features: the mean over folds, its deviation, in how many it is defined."""
+        f, g = np.triu_indices(len(self.features), 1)
+        pairs = pd.DataFrame(self.values[:, f, g].T)
+        return pd.DataFrame(
+            {
+                "feature": [self.features[k] for k in f],
+                "with": [self.features[k] for k in g],
+                "interaction": pairs.mean(axis=1),
+                "sd": pairs.std(axis=1),
+                "n_folds": pairs.notna().sum(axis=1),
+            }
+        )
+
+
+def compare_interactions(
+    features: Any, X: Any, *, confidence: float = 0.95, **options: Any
+) -> InteractionComparison:
+    """Say whether interactions are needed: held-out ρ of full against diagonal W, on the same folds.
+
+    Parameters
+    ----------
+    features, options : see `make_plan`
+    X : array of shape (n_items, n_units)
+    """
+    options = {"importance": "drop", **options}  # drop needs no space of patterns; only scores are used here
+    scores = []
+    for design in ("diagonal", "full"):
+        plan = make_plan(features, **{**options, "design": design})
+        scores.append(np.array([fit.evaluation.score for fit in fit_layer(plan, X)]))
+    diagonal, full = scores
+    interval = corrected_interval(full - diagonal, confidence=confidence)
+    return InteractionComparison(diagonal, full, interval, confidence, plan.settings)
+
+
+def corrected_interval(differences: np.ndarray, *, confidence: float) -> tuple[float, float]:
+    """Of the mean of fold-wise differences of a K-fold cross-validation (Nadeau & Bengio 2003)."""
+    K = len(differences)
+    error = np.sqrt(np.var(differences, ddof=1) * (1 / K + 1 / (K - 1)))
+    half = float(stats.t.ppf((1 + confidence) / 2, K - 1) * error)
+    mean = float(np.mean(differences))
+    return mean - half, mean + half
+
+
+def interaction_importance(
+    features: Any, X: Any, *, method: str = "expected", design: str = "full", **options: Any
+) -> Interactions:
+    """importance(f and g together) − importance(f) − importance(g), on held-out folds.
+
+    Parameters
+    ----------
+    features, options : see `make_plan`
+    X : array of shape (n_items, n_units)
+    method : {"expected", "drop"}
+        Both features permuted together over pairs, or left out together; all terms of W with them move.
+    """
+    if method not in INTERACTION_METHODS:
+        raise UnknownName.among("interaction importance", method, INTERACTION_METHODS)
+    plan = make_plan(features, **{**options, "design": design, "importance": method})
+    names = plan.differences.names
+    players = interaction_players(len(names))
+    values = []
+    for k, fit in enumerate(fit_layer(plan, X)):
+        space = pattern_space(fit.evaluation.patterns, players) if method == "expected" else None
+        asked = replace(fit.evaluation, players=players, space=space)
+        found = importance(
+            asked, method=method, n_permutations=plan.settings.n_permutations, seed=plan.settings.seed + k
+        )
+        values.append(interactions_from(found, len(names)))
+    return Interactions(np.stack(values), names, method, plan.settings)

@@ -1,0 +1,254 @@
+"""`MLEM`, the estimator: which features explain the distances between activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thinkalike.encoding.crossval import layer_target
+from thinkalike.encoding.designs import Design, make_design
+from thinkalike.encoding.distances import Target, as_activations, stack_runs, whitening
+from thinkalike.encoding.fitting import fit_items
+from thinkalike.encoding.importance import Evaluation, importance, make_players, pattern_space
+from thinkalike.encoding.metric import is_metric, triangles
+from thinkalike.encoding.moments import Coefficients
+from thinkalike.encoding.pairfolds import fit_all_pairs
+from thinkalike.encoding.patterns import find_patterns
+from thinkalike.encoding.plan import feature_table, together_labels, warn_of_sampling
+from thinkalike.encoding.scoring import rank_pairs, spearman
+from thinkalike.encoding.settings import Settings, change_settings, make_settings
+from thinkalike.errors import InvalidInput
+from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
+
+
+class MLEM(BaseEstimator):
+    r"""Metric-learning encoding model (Jalouzot et al. 2024; Salle et al. 2024).
+
+    Minimises Σ_{i<j} (c + Δ_ijᵀ W Δ_ij − ‖x_i − x_j‖²)² + α‖W‖², where Δ_ij are the differences of two items
+    in their features, W is diagonal and non-negative (or, with interactions, positive semi-definite), and c is
+    the noise floor. The solution is exact and needs no pairs.
+
+    Parameters
+    ----------
+    alpha : float or "cv"
+        The penalty; "cv" chooses it on inner folds.
+    preset : {"default", "salle2024"}
+        See `thinkalike.encoding.settings`. Every parameter that is None follows the preset.
+    distance : a name in `thinkalike.encoding.distances.DISTANCES`, or a callable (A, B) → (len(A), len(B))
+    interactions : bool
+        Full W instead of diagonal.
+    ordered : {"indicator", "minmax"};  missing : {"ignore", "level"}
+        See `thinkalike.stimuli.differences.code_features`.
+    intercept : bool
+    alphas : the penalties that "cv" chooses from;  cv : the number of its folds
+    run : name of a column of the features, optional
+        For "crossnobis": the run that a row was measured in; rows with the same index are one item.
+    seed : int
+
+    Attributes
+    ----------
+    weights_ : Series (n_features,), or DataFrame (n_features, n_features) with interactions
+    intercept_, alpha_ : float
+    alpha_curve_ : Series, the inner score of each α, larger is better; empty if α was given
+    settings_ : Settings;  preset_ : str
+    n_items_ : int;  n_pairs_ : int
+    """
+
+    def __init__(
+        self,
+        alpha: float | str = 1.0,
+        *,
+        preset: str = "default",
+        distance: Any = None,
+        interactions: bool = False,
+        ordered: str | None = None,
+        missing: str | None = None,
+        intercept: bool = True,
+        alphas: Sequence[float] | None = None,
+        cv: int = 5,
+        run: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.preset = preset
+        self.distance = distance
+        self.interactions = interactions
+        self.ordered = ordered
+        self.missing = missing
+        self.intercept = intercept
+        self.alphas = alphas
+        self.cv = cv
+        self.run = run
+        self.seed = seed
+
+    def fit(self, features: Any, X: Any, *, together: Any = None) -> MLEM:
+        """Learn W from the features of items and their activations.
+
+        Parameters
+        ----------
+        features : DataFrame of shape (n_items, n_features), or Stimuli
+        X : array of shape (n_items, n_units), NumPy or torch; see `distance` for other shapes
+        together : which items share an inner fold, if α is chosen; see `plan_encoding`
+        """
+        settings = self._settings()
+        table, X = self._measurements(features, X)
+        plain = isinstance(features, np.ndarray)
+        validate_data(self, features if plain else table, reset=True, skip_check_array=True)
+        differences = code_features(table, ordered=settings.ordered, missing=settings.missing)
+        if len(differences) < 2:
+            raise InvalidInput(f"Got {len(differences)} sample (item): a distance needs at least 2.")
+        require_variation(differences.features)
+        self.whitener_ = whitening(as_activations(X)) if settings.distance == "mahalanobis" else None
+        target = layer_target(X, settings, len(table), whitener=self.whitener_)
+        design = make_design(settings.design, differences.n_features)
+        if settings.folds_over == "pairs":
+            found = fit_all_pairs(table, target, settings)
+        else:
+            label = None if settings.alpha != "cv" else together_labels(features, together, len(table))
+            found = fit_items(differences, target, design, settings, label)
+        self._moments, coefficients, self.alpha_, curve = found
+        self._learn(table, differences, design, settings, coefficients, curve)
+        return self
+
+    def predict(self, features: Any) -> np.ndarray:
+        """Squared distances between all pairs of items, condensed: of shape (n_items(n_items − 1)/2,)."""
+        differences = self._code(features)
+        patterns = find_patterns(differences, max_pairs=len(differences) ** 2)
+        predictions = self._design.predict(patterns.values, self._coefficients.weights)
+        predicted: np.ndarray = predictions[patterns.ids] + self.intercept_
+        return predicted
+
+    def score(self, features: Any, X: Any) -> float:
+        """Spearman's ρ between predicted and observed distances, ties averaged."""
+        table, X = self._measurements(features, X)
+        differences = self._code(table)
+        patterns = find_patterns(differences, max_pairs=self.settings_.max_pairs, seed=self.seed)
+        ranked = rank_pairs(patterns, self._target(X, len(table)), np.arange(len(table)))
+        return spearman(self._design.predict(patterns.values, self._coefficients.weights), ranked.table)
+
+    def importance(
+        self,
+        features: Any,
+        X: Any,
+        *,
+        method: str | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        n_permutations: int | None = None,
+    ) -> pd.Series:
+        """How much each feature matters to ρ on these items; NaN if it has one level.
+
+        Parameters
+        ----------
+        method : a name in `thinkalike.encoding.importance.IMPORTANCES`; None follows the preset
+        groups : mapping of name to features, which are then asked about as one
+        n_permutations : for the methods that permute
+        """
+        check_is_fitted(self)
+        settings = change_settings(self.settings_, importance=method, n_permutations=n_permutations)
+        table, X = self._measurements(features, X)
+        differences = self._code(table)
+        players = make_players(differences.names, groups)
+        patterns = find_patterns(differences, max_pairs=settings.max_pairs, seed=self.seed)
+        space = pattern_space(patterns, players)
+        warn_of_sampling([space], settings)
+        ranked = rank_pairs(patterns, self._target(X, len(table)), np.arange(len(table)))
+        evaluation = Evaluation(
+            self._design,
+            self._moments,
+            self.alpha_,
+            settings.intercept,
+            self._coefficients,
+            patterns,
+            ranked,
+            players,
+            space,
+        )
+        values = importance(
+            evaluation, method=settings.importance, n_permutations=settings.n_permutations, seed=self.seed
+        )
+        return pd.Series(values, index=[p.name for p in players], name="importance")
+
+    @property
+    def is_metric_(self) -> bool:
+        """Whether the learned distance keeps the triangle inequality for all items these levels can make."""
+        check_is_fitted(self)
+        return is_metric(self._triangles, self._design, self._coefficients.weights, seed=self.seed)
+
+    def _settings(self) -> Settings:
+        design = "full" if self.interactions else "diagonal"
+        alphas = None if self.alphas is None else tuple(float(a) for a in self.alphas)
+        return make_settings(
+            self.preset,
+            alpha=self.alpha,
+            distance=self.distance,
+            design=design,
+            ordered=self.ordered,
+            missing=self.missing,
+            intercept=self.intercept,
+            alphas=alphas,
+            n_folds=self.cv if self.preset == "default" else None,
+            seed=self.seed,
+        )
+
+    def _measurements(self, features: Any, X: Any) -> tuple[pd.DataFrame, Any]:
+        """The table of items and their activations, runs stacked if there is a column of them."""
+        if X is None:
+            raise InvalidInput(
+                "MLEM requires y to be passed, but the target y is None: give the activations."
+            )
+        table = feature_table(features)
+        return (table, X) if self.run is None else stack_runs(table, X, run=self.run)
+
+    def _learn(
+        self,
+        table: pd.DataFrame,
+        differences: FeatureDifferences,
+        design: Design,
+        settings: Settings,
+        coefficients: Coefficients,
+        curve: np.ndarray,
+    ) -> None:
+        names = list(differences.names)
+        W = design.as_matrix(coefficients.weights)
+        self._design, self._coefficients = design, coefficients
+        self._ranges, self._triangles = differences.ranges, triangles(differences)
+        self.weights_ = (
+            pd.DataFrame(W, index=names, columns=names)
+            if self.interactions
+            else pd.Series(np.diagonal(W).copy(), index=names, name="weight")
+        )
+        self.intercept_ = coefficients.intercept
+        alphas = settings.alphas if len(curve) else ()
+        self.alpha_curve_ = pd.Series(curve, index=pd.Index(alphas, name="alpha", dtype=float), name="score")
+        self.settings_, self.preset_ = settings, settings.preset
+        self.n_items_ = len(differences)
+        self.n_pairs_ = self.n_items_ * (self.n_items_ - 1) // 2
+
+    def _code(self, features: Any) -> FeatureDifferences:
+        check_is_fitted(self)
+        table = feature_table(features)
+        if self.run is not None and self.run in table.columns:
+            table = table.drop(columns=self.run)
+        validate_data(
+            self, features if isinstance(features, np.ndarray) else table, reset=False, skip_check_array=True
+        )
+        settings = self.settings_
+        return code_features(table, ordered=settings.ordered, missing=settings.missing, ranges=self._ranges)
+
+    def _target(self, X: Any, n_items: int) -> Target:
+        return layer_target(X, self.settings_, n_items, whitener=self.whitener_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,337 @@
+"""The compiled loops over pairs and over items; compiled once and kept on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def condense(products: np.ndarray, norms: np.ndarray, first: int, c: float, y: np.ndarray) -> None:
+    """Add c (‖x_i‖² + ‖x_j‖² − 2 x_i·x_j) to the condensed y, for rows `first`… and all later columns.
+
+    `products` holds x_i·x_j of shape (n_rows, m − first).
+    """
+    m = len(norms)
+    for r in range(products.shape[0]):
+        i = first + r
+        start = i * m - i * (i + 1) // 2 - i - 1
+        for j in range(i + 1, m):
+            y[start + j] += c * (norms[i] + norms[j] - 2.0 * products[r, j - first])
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def pair_distances(x: np.ndarray, i: np.ndarray, j: np.ndarray, c: float, y: np.ndarray) -> None:
+    """Add c ‖x_i − x_j‖² to y for given pairs."""
+    for p in range(len(i)):
+        a, b, total = i[p], j[p], 0.0
+        for k in range(x.shape[1]):
+            difference = np.float64(x[a, k]) - np.float64(x[b, k])
+            total += difference * difference
+        y[p] += c * total
+
+
+# The order of additions may change so that they run in parallel lanes; it is the same in every run.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def level_sums(
+    x: np.ndarray,
+    centre: np.ndarray,
+    rows: np.ndarray,
+    loads: np.ndarray,
+    block: np.ndarray,
+    first: int,
+    last: int,
+    sums: np.ndarray,
+    squares: np.ndarray,
+) -> None:
+    """Add every centred item, times its loads, to the rows it belongs to; columns `first` to `last`.
+
+    Parameters
+    ----------
+    rows : int array of shape (n_items, n_entries)
+        Which rows of `sums` an item adds to; −1 for none.
+    loads : array of shape (n_items, n_entries)
+    block : int array of shape (n_items,)
+    sums : array of shape (n_blocks, n_rows, last − first), added to
+    squares : array of shape (n_items,), added to: the squared norms
+    """
+    width, middle = last - first, centre[first:last]
+    z = np.empty(width)
+    for i in range(x.shape[0]):
+        item, total = x[i, first:last], 0.0
+        for k in range(width):
+            value = np.float64(item[k]) - middle[k]
+            z[k] = value
+            total += value * value
+        squares[i] += total
+        for e in range(rows.shape[1]):
+            r = rows[i, e]
+            if r >= 0:
+                load, out = loads[i, e], sums[block[i], r]
+                for k in range(width):
+                    out[k] += load * z[k]
+
+
+@njit(cache=True, nogil=True)
+def pair_keys(
+    i: np.ndarray,
+    j: np.ndarray,
+    codes: np.ndarray,
+    strides: np.ndarray,
+    n_levels: np.ndarray,
+    offsets: np.ndarray,
+    tables: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """The pattern of differences of each pair (i, j) as one number Σ_f stride_f · (which difference in f).
+
+    A feature with n_levels 0 is an indicator, in which code −1 differs from nothing; any other looks its
+    difference up in its n_levels × n_levels table at its offset in `tables`.
+    """
+    for p in range(len(i)):
+        a, b, key = i[p], j[p], 0
+        for f in range(codes.shape[1]):
+            u, v = codes[a, f], codes[b, f]
+            if n_levels[f] == 0:
+                if u != v and u >= 0 and v >= 0:
+                    key += strides[f]
+            else:
+                key += strides[f] * tables[offsets[f] + u * n_levels[f] + v]
+        out[p] = key
+
+
+@njit(cache=True, nogil=True)
+def all_pair_keys(
+    codes: np.ndarray,
+    strides: np.ndarray,
+    n_levels: np.ndarray,
+    offsets: np.ndarray,
+    tables: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """`pair_keys` of all pairs in condensed order, feature by feature along a row, which is quicker.
+
+    `codes` has shape (n_features, n_items); `out` starts at 0.
+    """
+    n_features, n = codes.shape
+    start = 0
+    for i in range(n - 1):
+        keys = out[start : start + n - i - 1]
+        for f in range(n_features):
+            u, others, stride = codes[f, i], codes[f, i + 1 :], strides[f]
+            if n_levels[f] > 0:
+                row = tables[offsets[f] + u * n_levels[f] : offsets[f] + (u + 1) * n_levels[f]]
+                for k in range(len(keys)):
+                    keys[k] += stride * row[others[k]]
+            elif u >= 0:
+                for k in range(len(keys)):
+                    keys[k] += stride * ((others[k] != u) & (others[k] >= 0))
+        start += len(keys)
+
+
+@njit(cache=True, nogil=True)
+def condensed_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """All i < j in condensed order."""
+    i, j = np.empty(n * (n - 1) // 2, dtype=np.int32), np.empty(n * (n - 1) // 2, dtype=np.int32)
+    p = 0
+    for a in range(n):
+        for b in range(a + 1, n):
+            i[p], j[p] = a, b
+            p += 1
+    return i, j
+
+
+@njit(cache=True, nogil=True)
+def tie_stops(
+    y: np.ndarray, order: np.ndarray, i: np.ndarray, j: np.ndarray, rounding: np.ndarray, stops: np.ndarray
+) -> int:
+    """Where the runs of equal values end along `order`, into `stops`; returns the number of runs.
+
+    Neighbours are equal when they are no further apart than rounding can have moved them.
+    """
+    largest, n_runs = 2.0 * rounding.max(), 0
+    for k in range(1, len(order)):
+        p, q = order[k - 1], order[k]
+        gap = y[q] - y[p]
+        if gap > largest or gap > max(rounding[i[p]] + rounding[j[p]], rounding[i[q]] + rounding[j[q]]):
+            stops[n_runs] = k
+            n_runs += 1
+    stops[n_runs] = len(order)
+    return n_runs + 1
+
+
+@njit(cache=True, nogil=True)
+def centred_ranks(
+    order: np.ndarray, stops: np.ndarray, ids: np.ndarray, ranks: np.ndarray, sums: np.ndarray
+) -> float:
+    """Average ranks less their mean, into `ranks`, and added up by pattern `ids` into `sums`.
+
+    Returns the sum of their squares.
+    """
+    start, spread, middle = 0, 0.0, (len(order) - 1) / 2.0
+    for stop in stops:
+        rank = (start + stop - 1) / 2.0 - middle
+        for k in range(start, stop):
+            ranks[order[k]] = rank
+            sums[ids[order[k]]] += rank
+        spread += (stop - start) * rank * rank
+        start = stop
+    return spread
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def weighted_rank_tables(
+    i: np.ndarray,
+    j: np.ndarray,
+    ids: np.ndarray,
+    stops: np.ndarray,
+    w: np.ndarray,
+    counts: np.ndarray,
+    ranks: np.ndarray,
+    spread: np.ndarray,
+) -> None:
+    """Rank tables of some resamples in which the pair (i, j) counts w_i · w_j times, all in step.
+
+    Parameters
+    ----------
+    i, j, ids : int arrays of shape (n_pairs,)
+        The pairs and their patterns, from the smallest to the largest distance.
+    stops : where runs of equal distances end
+    w : array of shape (n_items, n_resamples), multiplicities
+    counts, ranks : arrays of shape (n_patterns, n_resamples), added to
+    spread : array of shape (n_resamples,), added to
+    """
+    n_items, n_resamples = w.shape
+    half, squares = np.zeros(n_resamples), np.zeros(n_resamples)
+    for item in range(n_items):
+        for b in range(n_resamples):
+            half[b] += w[item, b]
+            squares[b] += w[item, b] * w[item, b]
+    half = (half * half - squares) / 4.0
+    before, total, rank = np.zeros(n_resamples), np.empty(n_resamples), np.empty(n_resamples)
+    start = 0
+    for stop in stops:
+        total[:] = 0.0
+        for k in range(start, stop):
+            w_i, w_j = w[i[k]], w[j[k]]
+            for b in range(n_resamples):
+                total[b] += w_i[b] * w_j[b]
+        for b in range(n_resamples):
+            rank[b] = before[b] + total[b] / 2.0 - half[b]
+            spread[b] += total[b] * rank[b] * rank[b]
+            before[b] += total[b]
+        for k in range(start, stop):
+            w_i, w_j, count, moment = w[i[k]], w[j[k]], counts[ids[k]], ranks[ids[k]]
+            for b in range(n_resamples):
+                pair = w_i[b] * w_j[b]
+                count[b] += pair
+                moment[b] += pair * rank[b]
+        start = stop
+
+
+@njit(cache=True, nogil=True)
+def group_ties(predictions: np.ndarray, tolerance: float, group: np.ndarray) -> int:
+    """The rank of each prediction among the distinct ones, into `group`; returns their number.
+
+    Neighbours no further apart than `tolerance` are not distinct.
+    """
+    order = np.argsort(predictions)
+    n_groups = 0
+    for k in range(len(order)):
+        if k > 0 and predictions[order[k]] - predictions[order[k - 1]] > tolerance:
+            n_groups += 1
+        group[order[k]] = n_groups
+    return n_groups + 1
+
+
+@njit(cache=True, nogil=True)
+def table_correlation(
+    group: np.ndarray, n_groups: int, counts: np.ndarray, ranks: np.ndarray, spread: float
+) -> float:
+    """Spearman's ρ from a table of patterns; see `scoring.spearman`."""
+    weight, moment, total = np.zeros(n_groups), np.zeros(n_groups), 0.0
+    for m in range(len(group)):
+        weight[group[m]] += counts[m]
+        moment[group[m]] += ranks[m]
+        total += counts[m]
+    before, covariance, variance = 0.0, 0.0, 0.0
+    for g in range(n_groups):
+        rank = before + weight[g] / 2.0 - total / 2.0
+        covariance += moment[g] * rank
+        variance += weight[g] * rank * rank
+        before += weight[g]
+    if not spread > 0.0:
+        return np.nan
+    if not variance > 1e-12 * total * total * total:
+        return 0.0
+    return covariance / np.sqrt(spread * variance)
+
+
+@njit(cache=True, nogil=True)
+def tally_shuffled_pairs(
+    rest: np.ndarray, part: np.ndarray, of_pairs: np.ndarray, seed: int, counts: np.ndarray, ranks: np.ndarray
+) -> None:
+    """Shuffle `part` over the pairs (in place) and add up counts and ranks by (rest, part).
+
+    The generator is splitmix64, so that the order depends on the seed alone.
+    """
+    state = np.uint64(seed)
+    for p in range(len(part) - 1, -1, -1):
+        state += np.uint64(0x9E3779B97F4A7C15)
+        z = state
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        k = np.int64(z >> np.uint64(1)) % (p + 1)
+        part[p], part[k] = part[k], part[p]
+        counts[rest[p], part[p]] += 1.0
+        ranks[rest[p], part[p]] += of_pairs[p]
+
+
+@njit(cache=True, nogil=True)
+def tally_permuted_items(
+    i: np.ndarray,
+    j: np.ndarray,
+    order: np.ndarray,
+    rest: np.ndarray,
+    part: np.ndarray,
+    of_pairs: np.ndarray,
+    counts: np.ndarray,
+    ranks: np.ndarray,
+) -> None:
+    """Give each pair (i, j) the part of (order[i], order[j]); add up counts and ranks by (rest, part)."""
+    n = len(order)
+    for p in range(len(i)):
+        a, b = min(order[i[p]], order[j[p]]), max(order[i[p]], order[j[p]])
+        v = part[a * n - a * (a + 1) // 2 + b - a - 1]
+        counts[rest[p], v] += 1.0
+        ranks[rest[p], v] += of_pairs[p]
+
+
+@njit(cache=True, nogil=True)
+def exchanged_correlation(
+    rest: np.ndarray,
+    part: np.ndarray,
+    group: np.ndarray,
+    n_groups: int,
+    counts: np.ndarray,
+    ranks: np.ndarray,
+    spread: float,
+) -> float:
+    """Spearman's ρ when every pattern's part is replaced by all parts, each with its share of the pairs.
+
+    `group` of shape (n_rests, n_parts) ranks the predictions of the combinations.
+    """
+    n_rests, n_parts = group.shape
+    count, moment, share = np.zeros(n_rests), np.zeros(n_rests), np.zeros(n_parts)
+    for m in range(len(rest)):
+        count[rest[m]] += counts[m]
+        moment[rest[m]] += ranks[m]
+        share[part[m]] += counts[m]
+    share /= share.sum()
+    combined, moments = np.empty(n_rests * n_parts), np.empty(n_rests * n_parts)
+    for r in range(n_rests):
+        for v in range(n_parts):
+            combined[r * n_parts + v] = count[r] * share[v]
+            moments[r * n_parts + v] = moment[r] * share[v]
+    return table_correlation(group.ravel(), n_groups, combined, moments, spread)

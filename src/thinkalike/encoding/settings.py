@@ -1,0 +1,133 @@
+"""Everything that changes the numbers, by name, and the two presets.
+
+`default` is what we recommend. `salle2024` follows the authors' 2024 code where the paper (Salle et al. 2024)
+is silent: folds over pairs, distances min-max scaled and then squared, α by the squared error on one inner
+split (80 : 20), 50 permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from thinkalike.encoding.designs import DESIGNS
+from thinkalike.encoding.distances import DISTANCES
+from thinkalike.encoding.importance import IMPORTANCES
+from thinkalike.encoding.patterns import MAX_SCORED_PAIRS
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.differences import MISSING, ORDERED
+
+ALPHAS = tuple(float(a) for a in 10.0 ** np.arange(-4, 5))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The choices behind a fit; made by `make_settings`.
+
+    Attributes
+    ----------
+    target : {"squared", "minmax"}
+        The squared distance; or the distance scaled to [0, 1] over all pairs, then squared.
+    ordered, missing : see `thinkalike.stimuli.differences.code_features`
+    design : {"diagonal", "full"}
+    alpha : float or "cv"
+        The ridge penalty on the sum of squares over pairs; "cv" chooses among `alphas`.
+    select : {"spearman", "mse"}
+        How α is chosen: by ρ, averaged over inner folds; or by squared error on one inner split.
+    folds_over : {"items", "pairs"}
+    importance : a name in `IMPORTANCES`
+    max_pairs : int
+        Scores are on all pairs of a fold, or on a seeded sample of so many.
+    """
+
+    preset: str = "default"
+    distance: str | Callable[..., Any] = "euclidean"
+    target: str = "squared"
+    ordered: str = "indicator"
+    missing: str = "ignore"
+    design: str = "diagonal"
+    intercept: bool = True
+    alpha: float | str = "cv"
+    alphas: tuple[float, ...] = ALPHAS
+    select: str = "spearman"
+    folds_over: str = "items"
+    n_folds: int = 5
+    importance: str = "expected"
+    n_permutations: int = 20
+    seed: int = 0
+    max_pairs: int = MAX_SCORED_PAIRS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = asdict(self)
+        values["alphas"] = list(self.alphas)
+        if callable(self.distance):
+            values["distance"] = getattr(self.distance, "__qualname__", repr(self.distance))
+        return values
+
+
+PRESETS = {
+    "default": Settings(),
+    "salle2024": Settings(
+        preset="salle2024",
+        target="minmax",
+        select="mse",
+        folds_over="pairs",
+        n_folds=2,
+        importance="permutation",
+        n_permutations=50,
+    ),
+}
+
+_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "target": ("target", ("squared", "minmax")),
+    "ordered": ("difference of ordered features", ORDERED),
+    "missing": ("treatment of missing values", MISSING),
+    "design": ("design", DESIGNS),
+    "select": ("way to choose alpha", ("spearman", "mse")),
+    "folds_over": ("unit of folds", ("items", "pairs")),
+    "importance": ("importance", tuple(IMPORTANCES)),
+}
+
+
+def make_settings(preset: str = "default", **changes: Any) -> Settings:
+    """The settings of a preset, with changes; a change to None keeps the preset's choice."""
+    if preset not in PRESETS:
+        raise UnknownName.among("preset", preset, PRESETS)
+    return change_settings(PRESETS[preset], **changes)
+
+
+def change_settings(settings: Settings, **changes: Any) -> Settings:
+    """Other settings with some changes; a change to None is none."""
+    known = [f.name for f in fields(Settings) if f.name != "preset"]
+    for name in changes:
+        if name not in known:
+            raise UnknownName.among("setting", name, known)
+    changed = replace(settings, **{k: v for k, v in changes.items() if v is not None})
+    _check(changed)
+    return changed
+
+
+def _check(settings: Settings) -> None:
+    for name, (what, known) in _CHOICES.items():
+        if getattr(settings, name) not in known:
+            raise UnknownName.among(what, getattr(settings, name), known)
+    if not callable(settings.distance) and settings.distance not in DISTANCES:
+        raise UnknownName.among("distance", settings.distance, DISTANCES)
+    alpha = settings.alpha
+    if isinstance(alpha, str):
+        if alpha != "cv":
+            raise InvalidInput(f"Got alpha={alpha!r}: give a number that is not negative, or 'cv'.")
+    elif not (np.isfinite(alpha) and alpha >= 0):
+        raise InvalidInput(f"Got alpha={alpha!r}: give a number that is not negative, or 'cv'.")
+    if not settings.alphas or not all(np.isfinite(a) and a >= 0 for a in settings.alphas):
+        raise InvalidInput(f"Got alphas={settings.alphas!r}: give numbers that are not negative.")
+    if (settings.select == "mse" or settings.target == "minmax") and settings.folds_over != "pairs":
+        raise InvalidInput(
+            "select='mse' and target='minmax' need all pairs: give folds_over='pairs' with them."
+        )
+    if settings.n_permutations < 1:
+        raise InvalidInput(f"Got n_permutations={settings.n_permutations}: give at least 1.")
