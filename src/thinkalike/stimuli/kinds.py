@@ -139,8 +139,8 @@ def _numeric(column: pd.Series, place: Callable[[int], str]) -> pd.Series:
     if strange.size:
         row = int(strange[0])
         raise InvalidInput(
-            f"{place(row)}: feature {column.name!r} is numeric but the value is {column.iloc[row]!r}: "
-            "give a finite number, leave it empty, or declare the feature nominal."
+            f"{place(row)}: feature {column.name!r} is numeric but the value is "
+            f"{level_name(column.iloc[row])!r}: give a finite number or none, or declare the feature nominal."
         )
     values.name = column.name
     return values

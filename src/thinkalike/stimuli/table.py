@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,14 +12,19 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
+from thinkalike.stimuli.content import (
+    check_feature_names,
+    checked_index,
+    checked_items,
+    checked_sentences,
+    content_digest,
+)
 from thinkalike.stimuli.files import RawTable, read_table, write_table
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
-from thinkalike.stimuli.roles import ROLES, WORD_COLUMNS, assemble
+from thinkalike.stimuli.roles import assemble
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.diagnostics import FeatureCorrelations
-
-NO_SENTENCES = pd.Series([], index=pd.Index([], name="sentence", dtype=str), name="text", dtype=str)
 
 
 class Stimuli:
@@ -50,13 +53,13 @@ class Stimuli:
         items: pd.DataFrame | None = None,
         sentences: pd.Series | None = None,
     ) -> None:
-        index = _checked_index(features.index)
-        _check_feature_names(features.columns)
+        index = checked_index(features.index)
+        check_feature_names(features.columns)
         raw = RawTable(features)
         columns = {str(name): as_feature(features[name], None, raw.place) for name in features.columns}
         self._features = pd.DataFrame(columns, index=features.index).set_axis(index, axis=0)
-        self._items = pd.DataFrame(index=index) if items is None else _checked_items(items, index)
-        self._sentences = _checked_sentences(self._items, sentences)
+        self._items = pd.DataFrame(index=index) if items is None else checked_items(items, index)
+        self._sentences = checked_sentences(self._items, sentences)
 
     @classmethod
     def from_grammar(
@@ -171,7 +174,7 @@ class Stimuli:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the content: equal content, equal digest, in any process."""
-        return _digest(self._items, self._sentences, self._features)
+        return content_digest(self._items, self._sentences, self._features)
 
     def subset(self, rows: Any) -> Stimuli:
         """The items where a boolean mask (n_items,) is true, or at the given positions, in that order."""
@@ -230,93 +233,3 @@ class Stimuli:
         where = f" in {len(self._sentences)} sentences" if len(self._sentences) else ""
         names = ", ".join(self._features.columns) or "none"
         return f"Stimuli({len(self)} items{where}; features: {names}; digest {self.digest[:12]})"
-
-
-def _checked_index(index: pd.Index) -> pd.Index:
-    if len(index) == 0:
-        raise InvalidInput("There are no items: stimuli need at least one.")
-    ids = pd.Index([str(item) for item in index], name="item", dtype=str)
-    if not ids.is_unique:
-        raise InvalidInput(f"The item id {ids[ids.duplicated()][0]!r} stands there twice: ids must differ.")
-    return ids
-
-
-def _check_feature_names(names: pd.Index) -> None:
-    for name in names:
-        if name in ROLES:
-            raise InvalidInput(
-                f"A feature cannot be called {name!r}, which names a column of the items: rename it."
-            )
-    if not names.is_unique:
-        raise InvalidInput(
-            f"The feature {names[names.duplicated()][0]!r} stands there twice: names must differ."
-        )
-
-
-def _checked_items(items: pd.DataFrame, index: pd.Index) -> pd.DataFrame:
-    if [str(item) for item in items.index] != list(index):
-        raise InvalidInput(
-            "The items and the features have different ids: they must have the same, in the same order."
-        )
-    given = [column for column in WORD_COLUMNS if column in items]
-    if given and len(given) < len(WORD_COLUMNS):
-        lacking = [column for column in WORD_COLUMNS if column not in items]
-        raise InvalidInput(
-            f"The items have a column {given[0]!r} but none called {lacking[0]!r}: words need both."
-        )
-    items = items.set_axis(index, axis=0)
-    for column in given:
-        items[column] = items[column].astype(np.int64 if column in ("start", "end") else str)
-    return items[given + [column for column in items if column not in WORD_COLUMNS]]
-
-
-def _checked_sentences(items: pd.DataFrame, sentences: pd.Series | None) -> pd.Series:
-    """The texts of the sentences that have an item; each item must be the span that it says it is."""
-    if "sentence" not in items:
-        return NO_SENTENCES
-    texts = dict(zip(map(str, sentences.index), sentences, strict=True)) if sentences is not None else {}
-    used = list(dict.fromkeys(items["sentence"]))
-    for item, sentence, word, start, end in items[list(WORD_COLUMNS)].itertuples(name=None):
-        if sentence not in texts:
-            raise InvalidInput(
-                f"Item {item!r} is in sentence {sentence!r}, which has no text: give it in `sentences`."
-            )
-        if not word or texts[sentence][start:end] != word:
-            raise InvalidInput(
-                f"Item {item!r} is the word {word!r}, but characters {start} to {end} of its sentence "
-                f"{texts[sentence]!r} are {texts[sentence][start:end]!r}."
-            )
-    return pd.Series(
-        [texts[s] for s in used], index=pd.Index(used, name="sentence", dtype=str), name="text", dtype=str
-    )
-
-
-def _digest(items: pd.DataFrame, sentences: pd.Series, features: pd.DataFrame) -> str:
-    content = hashlib.sha256()
-
-    def add(*parts: object) -> None:
-        content.update(
-            json.dumps(parts, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
-        )
-
-    add("items", list(items.index))
-    for name in items:
-        add(
-            name,
-            [
-                None if missing else value
-                for value, missing in zip(items[name], items[name].isna(), strict=True)
-            ],
-        )
-    add("sentences", list(sentences.index), list(sentences))
-    for name in features:
-        column = features[name]
-        add("feature", name, kind_of(column), declaration(column))
-        if kind_of(column) == "numeric":
-            values = column.to_numpy(np.float64)
-            # One bit pattern for every NaN, and one for zero.
-            content.update(np.where(np.isnan(values), np.nan, values + 0.0).astype("<f8").tobytes())
-        else:
-            add(list(column.cat.categories))
-            content.update(column.cat.codes.to_numpy("<i4").tobytes())
-    return content.hexdigest()
