@@ -122,7 +122,7 @@ def _share_error(profile: Profile, k: int) -> float:
 def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]) -> str:
     if "rsa" not in matrices:
         return ""
-    means = {(b.a, b.b): float(np.nanmean(matrices["rsa"].block(b.a, b.b))) for b in blocks}
+    means = {(b.a, b.b): matrices["rsa"].block_mean(b.a, b.b) for b in blocks}
     ours = means[best.a, best.b]
     if len(blocks) == 1:
         return f"; their geometry agrees at ρ = {number(ours)} (mean RSA)"

@@ -141,7 +141,7 @@ def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System
         systems = [systems]
     named: dict[str, System] = {}
     for system in systems:
-        name = system.system if isinstance(system, Activations) else _name_of(str(system))
+        name = system.system if isinstance(system, Activations) else name_of(str(system))
         if name in named:
             raise InvalidInput(
                 f"{name} comes twice: give the systems names of their own, as in {{'first': …, 'second': …}}."
@@ -150,7 +150,7 @@ def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System
     return named
 
 
-def _name_of(model: str) -> str:
+def name_of(model: str) -> str:
     """A model's name: the last part of the path for a folder, else what was given."""
     return Path(model).name if Path(model.partition("@")[0]).is_dir() else model
 
@@ -163,8 +163,8 @@ def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str |
     if len(named) < 2:
         got = f"only {next(iter(named))}" if named else "no system"
         raise InvalidInput(
-            f"Got {got}: a comparison needs two systems or more. What the layers of one are organised by, and how "
-            "alike they are to each other, ta.profile and ta.similarity show (thinkalike profile MODEL)."
+            f"Got {got}: a comparison needs two systems or more. What the layers of one are organised by, "
+            "and how alike they are to each other, ta.profile and ta.similarity show (thinkalike profile)."
         )
     if controls is not None and controls not in CONTROLS:
         raise UnknownName.among("control", controls, CONTROLS)

@@ -96,7 +96,7 @@ class Comparison:
         frame = pd.DataFrame([vars(block) for block in self.matrices[FEATURES].blocks])
         if "rsa" in self.matrices and len(frame):
             rsa = self.matrices["rsa"]
-            means = [_block_mean(rsa, a, b) for a, b in zip(frame["a"], frame["b"], strict=True)]
+            means = [rsa.block_mean(a, b) for a, b in zip(frame["a"], frame["b"], strict=True)]
             frame.insert(3, "mean_rsa", means)
         return frame
 
@@ -158,10 +158,3 @@ class Comparison:
         from thinkalike.comparison.rundir import load_comparison
 
         return load_comparison(Path(path))
-
-
-def _block_mean(matrix: SimilarityMatrix, a: str, b: str) -> float:
-    values = matrix.block(a, b)
-    if a == b:
-        values = values[~np.eye(len(values), dtype=bool)]
-    return float(np.nanmean(values)) if values.size else float("nan")

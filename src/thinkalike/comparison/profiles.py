@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from thinkalike.comparison.rows import Floats, Layer, Row, find_layer
 from thinkalike.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +154,43 @@ class Profile:
             low, high = self.bootstrap.importance_interval()
             columns |= {"importance_low": low.ravel(), "importance_high": high.ravel()}
         return pd.DataFrame(columns)
+
+    def plot(self) -> alt.LayerChart:
+        """Importance over layers, a line per feature (Figure 3 of Salle et al. 2024)."""
+        from thinkalike.charts.profiles import importance_profile
+
+        frame = self.to_frame()
+        names = [name.replace("_", " ") for name in self.features]
+        order = np.argsort(-np.nan_to_num(self.mean_importance).mean(axis=0), kind="stable")
+        low, high = frame["importance"] - frame["spread"], frame["importance"] + frame["spread"]
+        data = frame.assign(
+            place=np.repeat(np.arange(len(self.layers)), len(self.features)),
+            layer=frame["layer"].astype(str),
+            feature=np.tile(np.array(names, dtype=object), len(self.layers)),
+            low=low,
+            high=high,
+        )
+        return importance_profile(
+            data[["place", "layer", "feature", "importance", "low", "high"]],
+            layers=[str(layer) for layer in self.layers],
+            features=[names[k] for k in order],
+            domain=(min(0.0, float(low.min())), float(high.max())),
+            title=self.system,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write `path`.parquet, .csv and .json; `Profile.load` reads them back."""
+        from thinkalike.comparison.profile_files import save_profile
+
+        save_profile(self, Path(path))
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Profile:
+        """What `save` wrote."""
+        from thinkalike.comparison.profile_files import load_profile
+
+        return load_profile(Path(path))
 
     def layer_frame(self) -> pd.DataFrame:
         """One row per layer: ρ, its spread, interval and ceiling, and the diagnostics."""

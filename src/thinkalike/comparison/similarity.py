@@ -69,6 +69,14 @@ class SimilarityMatrix:
         """The values between the layers of `a` (rows) and of `b` (columns)."""
         return self.values[span_of(self.rows, a), span_of(self.rows, b)]
 
+    def block_mean(self, a: str, b: str) -> float:
+        """The mean value between the layers of `a` and of `b`; within a system without the diagonal."""
+        values = self.block(a, b)
+        if a == b:
+            values = values[~np.eye(len(values), dtype=bool)]
+        values = values[np.isfinite(values)]
+        return float(values.mean()) if len(values) else float("nan")
+
     def block_test(self, a: str, b: str) -> BlockTest | None:
         """The test of the block of `a` and `b`, where the measure has one."""
         return next((t for t in self.blocks if {t.a, t.b} == {a, b}), None)

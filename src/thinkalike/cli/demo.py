@@ -1,0 +1,41 @@
+"""`thinkalike demo`: the main job on the bundled models, with no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thinkalike.cli.app import app
+from thinkalike.cli.compare import Resamples, Sentences, read_stimuli, run_comparison
+from thinkalike.errors import ModelError
+
+MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to keep the run and its report.")] = Path("runs/demo"),
+    sentences: Sentences = 500,
+    resamples: Resamples = 200,
+) -> None:
+    """Compare the three bundled models (encoder, decoder, state space) and write the report."""
+    from thinkalike import models
+
+    lacking = [name for name in MODELS if name not in models.names()]
+    if lacking:
+        raise ModelError(
+            f"The bundled model {lacking[0]} is not in this installation: reinstall thinkalike, or compare "
+            "models of your own with `thinkalike compare`."
+        )
+    stimuli = read_stimuli(None, sentences, 0)
+    typer.echo(f"Comparing {', '.join(MODELS)} on {len(stimuli)} words of {sentences} sentences.", err=True)
+    run_comparison(
+        {name: name for name in MODELS},
+        stimuli,
+        out=out,
+        report=True,
+        resamples=resamples,
+        controls="untrained",
+    )
