@@ -19,6 +19,7 @@ def system_pairs(
     domain: tuple[float, float],
     controls: bool = False,
     title: str = "",
+    legend: bool = True,
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
     """Mean τ_w over all layers of two systems, against the 95th percentile of chance and untrained copies.
@@ -31,7 +32,7 @@ def system_pairs(
     """
     looks = {
         OBSERVED: (theme.sequential[4], "circle"),
-        **({UNTRAINED: (theme.systems[1], "diamond")} if controls else {}),
+        **({UNTRAINED: (theme.negative[2], "diamond")} if controls else {}),
         CHANCE: (theme.muted, _TICK),
     }
     kinds = list(looks)
@@ -49,19 +50,17 @@ def system_pairs(
             axis=alt.Axis(domain=False, ticks=False, labelLimit=260, labelColor=theme.ink, labelFontSize=12),
         ),
     )
-    stems = (
-        base.transform_filter(f"datum.kind === {OBSERVED!r}")
-        .mark_bar(height=2, color=theme.sequential[4], opacity=0.5)
-        .encode()
+    stems = base.transform_filter(f"datum.kind === {OBSERVED!r}").mark_bar(
+        height=2, color=theme.sequential[4], opacity=0.5
     )
-    legend = alt.Legend(orient="bottom", title=None, symbolStrokeWidth=2)
+    key = alt.Legend(orient="bottom", title=None, symbolStrokeWidth=2) if legend else None
     points = base.mark_point(filled=True, size=110, opacity=1, strokeWidth=2).encode(
         color=alt.Color(
-            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[looks[k][0] for k in kinds])
+            "kind:N", legend=key, scale=alt.Scale(domain=kinds, range=[looks[k][0] for k in kinds])
         ),
         shape=alt.Shape(
-            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[looks[k][1] for k in kinds])
+            "kind:N", legend=key, scale=alt.Scale(domain=kinds, range=[looks[k][1] for k in kinds])
         ),
         tooltip=["pair:N", "kind:N", alt.Tooltip("value:Q", format=".2f"), "note:N"],
     )
-    return alt.layer(stems, points).properties(width=420, height=alt.Step(36), title=title)
+    return alt.layer(stems, points).properties(width=420, height=36 * len(pairs), title=title)

@@ -49,18 +49,30 @@ def similarity_matrix(
                 "value:Q",
                 scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
                 legend=alt.Legend(
-                    title=label, orient="bottom", direction="horizontal", gradientLength=160, gradientThickness=8
+                    title=label,
+                    orient="bottom",
+                    direction="horizontal",
+                    gradientLength=160,
+                    gradientThickness=8,
                 ),
             ),
-            tooltip=[alt.Tooltip("a:N"), alt.Tooltip("b:N"), alt.Tooltip("value:Q", title=label, format=".2f")],
+            tooltip=[
+                alt.Tooltip("a:N"),
+                alt.Tooltip("b:N"),
+                alt.Tooltip("value:Q", title=label, format=".2f"),
+            ],
         )
     )
     parts = [cells, *_boundaries(systems, theme), *_names(systems, every, theme)]
     if selectable:
-        outline = cells.transform_filter("datum.i === row && datum.j === column").mark_rect(
-            filled=False, fillOpacity=0, stroke=theme.ink, strokeWidth=2.5
-        )
-        parts.append(outline.encode(color=alt.value(theme.ink)))
+        # Two rings, so that the cell stands out from dark and from light ones.
+        chosen = cells.transform_filter("datum.i === row && datum.j === column")
+        parts += [
+            chosen.mark_rect(fillOpacity=0, strokeWidth=width).encode(
+                color=alt.value("#000"), stroke=alt.value(color)
+            )
+            for color, width in ((theme.surface, 6), (theme.ink, 2.5))
+        ]
     chart = alt.layer(*parts).properties(width=380, height=380, title=title)
     if selectable:
         chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))

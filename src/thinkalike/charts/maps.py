@@ -71,7 +71,11 @@ def layer_map(
     ----------
     data : rows of `system`, `layer`, `place` (depth from 0), `x`, `y`, `end` (whether to write the layer beside it).
     """
-    colors = {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)} if legend else {"legend": None}
+    colors = (
+        {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)}
+        if legend
+        else {"legend": None}
+    )
     base = alt.Chart(data).encode(
         x=_free_axis("x", extent), y=_free_axis("y", extent), color=system_color(systems, theme, **colors)
     )
@@ -80,7 +84,9 @@ def layer_map(
         shape=system_shape(systems, **colors), tooltip=["system:N", "layer:N"]
     )
     labels = (
-        base.transform_filter("datum.end").mark_text(align="left", dx=8, dy=-6, fontSize=11).encode(text="layer:N")
+        base.transform_filter("datum.end")
+        .mark_text(align="left", dx=8, dy=-6, fontSize=11)
+        .encode(text="layer:N")
     )
     return alt.layer(path, points, labels).properties(width=320, height=320, title=title)
 
@@ -97,7 +103,9 @@ def system_map(
     base = alt.Chart(data).encode(
         x=_free_axis("x", extent), y=_free_axis("y", extent), color=system_color(systems, theme, legend=None)
     )
-    points = base.mark_point(filled=True, size=120, opacity=1).encode(shape=system_shape(systems, legend=None))
+    points = base.mark_point(filled=True, size=120, opacity=1).encode(
+        shape=system_shape(systems, legend=None)
+    )
     names = base.mark_text(dy=-14).encode(text="system:N")
     return alt.layer(points, names).properties(width=320, height=320, title=title)
 

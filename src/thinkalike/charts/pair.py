@@ -24,6 +24,8 @@ def importance_scatter(
 ) -> alt.LayerChart:
     """Importance in one layer against importance in the other; on the diagonal they agree (Figure 4).
 
+    Square-root axes: most features are small, and τ_w is about their order.
+
     Parameters
     ----------
     data : rows of `feature`, `a`, `b`.
@@ -31,10 +33,9 @@ def importance_scatter(
     domain : of both axes.
     """
     low, high = domain
-    gap = _LABEL_GAP * (high - low)
-    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-    x = alt.X("a:Q", scale=scale, title=names[0], axis=alt.Axis(tickCount=5, grid=False))
-    y = alt.Y("b:Q", scale=scale, title=names[1], axis=alt.Axis(tickCount=5, grid=False))
+    scale = alt.Scale(type="sqrt", domain=[low, high], nice=False, zero=False)
+    x = alt.X("a:Q", scale=scale, title=names[0], axis=alt.Axis(tickCount=4, grid=False))
+    y = alt.Y("b:Q", scale=scale, title=names[1], axis=alt.Axis(tickCount=4, grid=False))
     ends = alt.Chart(pd.DataFrame({"a": [low, high], "b": [low, high]}))
     diagonal = ends.mark_line(color=theme.rule, strokeWidth=1.5).encode(x=x, y=y)
     color = feature_color(features, theme, legend=None)
@@ -47,31 +48,41 @@ def importance_scatter(
             color=color,
             tooltip=[
                 "feature:N",
-                alt.Tooltip("a:Q", title="in the first", format=".3f"),
-                alt.Tooltip("b:Q", title="in the second", format=".3f"),
+                alt.Tooltip("a:Q", title=names[0], format=".3f"),
+                alt.Tooltip("b:Q", title=names[1], format=".3f"),
             ],
         )
     )
-    # Labels stand to the right of points on the left half and the other way round. On each side the k-th lowest label
-    # goes to the running maximum of (b − k · gap), plus k · gap: no two overlap, none moves further than it must, and
-    # Vega works it out anew for every pair that is shown.
-    placed = (
-        alt.Chart(data)
-        .transform_calculate(right=f"datum.a < {low + 0.5 * (high - low)!r}")
-        .transform_window(rank="row_number()", sort=[alt.SortField("b")], groupby=["right"])
-        .transform_calculate(free=f"datum.b - datum.rank * {gap!r}")
-        .transform_window(pushed="max(free)", sort=[alt.SortField("rank")], frame=[None, 0], groupby=["right"])
-        .transform_calculate(label=f"datum.pushed + datum.rank * {gap!r}")
-    )
+    placed = _placed_labels(alt.Chart(data), low, high)
     labels = placed.mark_text(
-        align=alt.expr("datum.right ? 'left' : 'right'"), dx=alt.expr("datum.right ? 9 : -9"), fontSize=11
+        align=alt.expr("datum.right ? 'left' : 'right'"), dx=alt.expr("datum.right ? 8 : -8"), fontSize=11
     ).encode(x=x, y=alt.Y("label:Q"), text="feature:N", color=color)
-    leaders = (
-        placed.transform_filter(f"datum.label - datum.b > {0.5 * gap!r}")
-        .mark_rule(strokeWidth=0.6, opacity=0.5)
-        .encode(x=x, y=y, y2="label:Q", color=color)
-    )
+    leaders = placed.mark_rule(strokeWidth=0.7, opacity=0.6).encode(x=x, y=y, y2="label:Q", color=color)
     return alt.layer(diagonal, leaders, points, labels).properties(width=300, height=300, title=title)
+
+
+def _placed_labels(chart: alt.Chart, low: float, high: float) -> alt.Chart:
+    """Where to write the names so that none overlap; Vega works it out anew for every pair that is shown.
+
+    Names stand to the right of points on the left half, and the other way round. On each side, with r the square root
+    of b as on the axis, the k-th lowest name goes to the running maximum of (r − k · gap), plus k · gap: it moves up no
+    further than it must.
+    """
+    root = "({0} < 0 ? -1 : 1) * sqrt(abs({0}))".format
+    start, end = (abs(v) ** 0.5 * (-1 if v < 0 else 1) for v in (low, high))
+    gap = _LABEL_GAP * (end - start)
+    return (
+        chart.transform_calculate(
+            right=f"{root('datum.a')} < {start + 0.55 * (end - start)!r}", root=root("datum.b")
+        )
+        .transform_window(rank="row_number()", sort=[alt.SortField("root")], groupby=["right"])
+        .transform_calculate(free=f"datum.root - datum.rank * {gap!r}")
+        .transform_window(
+            pushed="max(free)", sort=[alt.SortField("rank")], frame=[None, 0], groupby=["right"]
+        )
+        .transform_calculate(moved=f"datum.pushed + datum.rank * {gap!r}")
+        .transform_calculate(label="(datum.moved < 0 ? -1 : 1) * datum.moved * datum.moved")
+    )
 
 
 def contribution_bars(

@@ -35,7 +35,9 @@ def importance_profile(
         x=_layer_axis(layers),
         color=feature_color(features, theme, legend=_legend(len(features)) if legend else None),
     )
-    y = alt.Y("importance:Q", title="importance (drop in ρ)", scale=alt.Scale(domain=list(domain), nice=False))
+    y = alt.Y(
+        "importance:Q", title="importance (drop in ρ)", scale=alt.Scale(domain=list(domain), nice=False)
+    )
     band = base.mark_area(opacity=0.16, clip=True).encode(
         y=alt.Y("low:Q", title="importance (drop in ρ)"), y2="high:Q", fillOpacity=faded
     )

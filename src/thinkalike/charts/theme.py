@@ -134,6 +134,4 @@ def system_color(systems: Sequence[str], theme: Theme, **options: Any) -> alt.Co
 def system_shape(systems: Sequence[str], **options: Any) -> alt.Shape:
     """Shape by the field `system`, so that colour is never alone."""
     shapes = [SHAPES[k % len(SHAPES)] for k in range(len(systems))]
-    return alt.Shape(
-        "system:N", scale=alt.Scale(domain=list(systems), range=shapes), title=None, **options
-    )
+    return alt.Shape("system:N", scale=alt.Scale(domain=list(systems), range=shapes), title=None, **options)

@@ -1,0 +1,40 @@
+"""`thinkalike report`: draw the page of a run again, and its charts as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thinkalike.cli.app import app
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="A run directory, as `compare` and `demo` write it.")],
+    figures: Annotated[
+        str | None, typer.Option(help="Also write every chart to DIRECTORY/figures: png, svg or pdf.")
+    ] = None,
+    pair: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="Two layers, such as bert:4 gpt2:8, whose charts --figures writes too."),
+    ] = None,
+) -> None:
+    """Write the report of a run again: one HTML page, and with --figures every chart as a file."""
+    from thinkalike.comparison.comparison import Comparison
+    from thinkalike.errors import InvalidInput
+    from thinkalike.report.figures import chosen_pair, write_figures
+    from thinkalike.report.page import write_report
+    from thinkalike.report.pairs import picks
+
+    if pair is not None and figures is None:
+        raise InvalidInput("--pair names charts to write as files: give --figures png, svg or pdf too.")
+    comparison = Comparison.load(directory)
+    pairs = picks(comparison)
+    if pair is not None:
+        pairs.append(chosen_pair(comparison, *pair))
+    typer.echo(write_report(comparison, directory))
+    if figures is not None:
+        for path in write_figures(comparison, directory / "figures", format=figures, pairs=pairs):
+            typer.echo(path)

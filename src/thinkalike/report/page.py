@@ -1,0 +1,147 @@
+"""The report: one HTML page that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+import vl_convert
+
+import thinkalike
+from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.words import readable
+from thinkalike.progress import progress
+from thinkalike.report import frames
+from thinkalike.report.figures import chart_frames, page_specs, value_label
+from thinkalike.report.pairs import pair_data
+from thinkalike.report.summary import summarise
+
+TEMPLATES = Path(__file__).parent / "templates"
+PAGE = "index.html"
+TABLES = "tables"
+
+
+def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> Path:
+    """Write the page into `directory`, beside the tables of the run, and return its path.
+
+    The page is whole in itself: it makes no request, and opens from a disk, a mail or a web server alike. It links to
+    the tables that lie in `directory`/tables.
+    """
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / PAGE
+    part = directory / f".{PAGE}.part"
+    part.write_text(render(comparison, tables=find_tables(directory)), encoding="utf-8")
+    os.replace(part, path)
+    return path
+
+
+def render(comparison: Comparison, *, tables: dict[str, list[str]] | None = None) -> str:
+    """The page as text; `tables` are its links: name of a table → files, relative to the page."""
+    with progress("Report", 4) as step:
+        summary = summarise(comparison)
+        step.advance()
+        data = page_data(comparison)
+        step.advance()
+        library = chart_library()
+        step.advance()
+        page = _environment().get_template("page.html.j2")
+        html = page.render(
+            s=summary,
+            data=data,
+            library=library,
+            css=_read("report.css"),
+            js=_read("report.js"),
+            css_variables=css_variables,
+            themes=THEMES,
+            shapes=SHAPES,
+            tables=tables or {},
+            version=thinkalike.__version__,
+        )
+        step.advance()
+    return html
+
+
+def page_data(comparison: Comparison) -> dict[str, Any]:
+    """What the script of the page works with: plain values only."""
+    tables = chart_frames(comparison)
+    order = frames.feature_order(comparison)
+    items = frames.item_colours(comparison, order) if comparison.word_maps is not None else []
+    return {
+        "specs": {name: page_specs(comparison, tables, theme) for name, theme in THEMES.items()},
+        "configs": {name: config(theme) for name, theme in THEMES.items()},
+        "tables": {name: _records(table) for name, table in tables.items()},
+        "features": [readable(name) for name in comparison.features],
+        "colours": [
+            {
+                "feature": readable(item.feature),
+                "compared": item.feature in comparison.features,
+                "values": item.values,
+            }
+            for item in items
+        ],
+        "total": frames.TOTAL,
+        "measure": FEATURES,
+        "labels": {name: value_label(name) for name in comparison.matrices},
+        **pair_data(comparison),
+    }
+
+
+def find_tables(directory: Path) -> dict[str, list[str]]:
+    """The Parquet and CSV files in the folder of tables: name → paths relative to `directory`."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((directory / TABLES).glob("*")):
+        if path.suffix in (".parquet", ".csv"):
+            found.setdefault(path.stem, []).append(path.relative_to(directory).as_posix())
+    return found
+
+
+def css_variables(theme: Theme) -> str:
+    """The colours of a theme as CSS custom properties."""
+    colors = {"surface": theme.surface, "ink": theme.ink, "muted": theme.muted, "rule": theme.rule}
+    colors |= {"accent": theme.sequential[4], "caution": theme.negative[2], "wash": theme.sequential[0]}
+    colors |= {f"feature-{k}": color for k, color in enumerate(theme.features)}
+    colors |= {f"system-{k}": color for k, color in enumerate(theme.systems)}
+    return " ".join(f"--{name}: {color};" for name, color in colors.items())
+
+
+@cache
+def chart_library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, from the copy that vl-convert carries."""
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rounded = table.round(5)
+    return [
+        {key: None if pd.isna(value) else value for key, value in row.items()}
+        for row in rounded.to_dict(orient="records")
+    ]
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    # `tojson` escapes <, >, & and ', so that no name can end the script element that holds it.
+    environment.policies["json.dumps_kwargs"] = {
+        "separators": (",", ":"),
+        "allow_nan": False,
+        "sort_keys": True,
+    }
+    environment.globals["font"] = FONT
+    return environment

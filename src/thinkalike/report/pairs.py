@@ -1,0 +1,142 @@
+"""Every pair of layers in compact form: what the page shows when a cell is clicked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.explain import organised_by, reasons
+from thinkalike.comparison.profiles import importance_shares
+from thinkalike.comparison.rows import Floats, row_name, systems_of
+from thinkalike.comparison.similarity import FEATURES
+from thinkalike.report.frames import item_labels, row_importance, word_points
+
+_MAP_STEPS = 999  # word maps are at most a few hundred pixels wide
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A pair of layers worth a look."""
+
+    label: str
+    i: int
+    j: int
+
+
+def picks(comparison: Comparison) -> list[Pick]:
+    """The extremes: most and least alike by features, and where features and geometry disagree most.
+
+    Between systems; within the system when there is only one.
+    """
+    values = comparison.matrices[FEATURES].values
+    candidates = _candidates(comparison)
+    if not len(candidates):
+        return []
+    taus = values[candidates[:, 0], candidates[:, 1]]
+    chosen = [("most alike", int(np.nanargmax(taus))), ("least alike", int(np.nanargmin(taus)))]
+    geometry = geometric_measure(comparison)
+    if geometry is not None:
+        matrix = comparison.matrices[geometry]
+        sign = -1.0 if matrix.kind == "distance" else 1.0
+        others = sign * matrix.values[candidates[:, 0], candidates[:, 1]]
+        gap = np.where(np.isfinite(taus) & np.isfinite(others), _ranks(taus) - _ranks(others), np.nan)
+        chosen += [
+            ("alike by features only", int(np.nanargmax(gap))),
+            ("alike by geometry only", int(np.nanargmin(gap))),
+        ]
+    return [Pick(label, *map(int, candidates[k])) for label, k in chosen]
+
+
+def geometric_measure(comparison: Comparison) -> str | None:
+    """The matrix that stands beside the feature-based one: RSA, or the first other."""
+    others = [name for name in comparison.matrices if name != FEATURES]
+    return "rsa" if "rsa" in others else next(iter(others), None)
+
+
+def sentences(comparison: Comparison) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Where the two layers of each pair agree and differ, with `{a}` and `{b}` for their names.
+
+    The distinct sentences, and for each pair i < j (in the order of `np.triu_indices`) which one it has.
+    """
+    shares = importance_shares(row_importance(comparison))
+    texts: dict[str, int] = {}
+    upper = zip(*np.triu_indices(len(shares), k=1), strict=True)
+    which = []
+    for i, j in upper:
+        parts = organised_by(comparison.features, shares[i], shares[j])
+        which.append(texts.setdefault(reasons("{a}", "{b}", *parts), len(texts)))
+    return list(texts), np.array(which, dtype=np.int64)
+
+
+def pair_data(comparison: Comparison) -> dict[str, Any]:
+    """Plain numbers for the page, as short as they can be written.
+
+    Matrices are flat, row by row; contributions and sentences are over pairs i < j.
+    """
+    matrix = comparison.matrices[FEATURES]
+    n = len(comparison.rows)
+    upper = np.triu_indices(n, k=1)
+    texts, which = sentences(comparison)
+    flat: dict[str, Floats | None] = {
+        "p": matrix.p,
+        "p_block": matrix.p_block,
+        "low": matrix.low,
+        "high": matrix.high,
+        "share": comparison.explained_share,
+    }
+    return {
+        "names": [row_name(row) for row in comparison.rows],
+        "systems": list(systems_of(comparison.rows)),
+        "owner": [list(systems_of(comparison.rows)).index(system) for system, _ in comparison.rows],
+        "importance": _rounded(row_importance(comparison), 4),
+        "contributions": _rounded(comparison.contributions[upper], 4),
+        "matrices": {name: _rounded(m.values.ravel(), 3) for name, m in comparison.matrices.items()},
+        **{name: None if array is None else _rounded(array.ravel(), 4) for name, array in flat.items()},
+        "sentences": texts,
+        "sentence": which.tolist(),
+        "words": _word_data(comparison),
+    }
+
+
+def _word_data(comparison: Comparison) -> dict[str, Any] | None:
+    if comparison.word_maps is None:
+        return None
+    words, contexts = item_labels(comparison)
+    points = np.rint(word_points(comparison) * _MAP_STEPS).astype(int)
+    return {
+        "word": words,
+        "context": contexts,
+        "steps": _MAP_STEPS,
+        "points": points.reshape(len(points), -1).tolist(),
+        "explained": _rounded(comparison.word_maps.explained, 3),
+    }
+
+
+def _candidates(comparison: Comparison) -> npt.NDArray[np.int64]:
+    """Pairs i < j of layers of different systems; of different layers when there is one system."""
+    i, j = np.triu_indices(len(comparison.rows), k=1)
+    owner = np.array([system for system, _ in comparison.rows], dtype=object)
+    between = owner[i] != owner[j]
+    keep = between if between.any() else np.ones(len(i), dtype=bool)
+    known = np.isfinite(comparison.matrices[FEATURES].values[i, j])
+    return np.stack([i[keep & known], j[keep & known]], axis=1)
+
+
+def _ranks(values: Floats) -> Floats:
+    return rankdata(values, nan_policy="omit")
+
+
+def _rounded(values: Floats, digits: int) -> Any:
+    """Nested lists with None for what is not a number, and whole numbers without a point."""
+    if values.ndim > 1:
+        return [_rounded(row, digits) for row in values]
+    return [_short(round(v, digits)) if np.isfinite(v) else None for v in values.tolist()]
+
+
+def _short(value: float) -> float | int:
+    return int(value) if value == int(value) else value

@@ -1,0 +1,315 @@
+"""A comparison as plain values: every word and number that the page says, tested without any HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.comparison.agreement import Agreement
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.inference import BlockTest
+from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.words import listed, number, p_text, readable
+from thinkalike.report import frames
+from thinkalike.report.figures import measure_title, value_label
+from thinkalike.report.pairs import Pick, geometric_measure, picks
+
+
+@dataclass(frozen=True)
+class SystemPair:
+    """One line of the table of pairs of systems."""
+
+    label: str
+    mean: str
+    chance: str
+    p: str
+    q: str
+    untrained: str
+    best_layers: str
+    best: str
+    geometry: str
+    distance: str
+
+
+@dataclass(frozen=True)
+class System:
+    """One system: what its chart is called and says."""
+
+    name: str
+    n_layers: int
+    model: str
+    alt: str
+    score_alt: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One matrix of layers."""
+
+    measure: str
+    title: str
+    label: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class LayerMapText:
+    """One map of layers, with how faithful it is."""
+
+    measure: str
+    title: str
+    faith: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the page says, in the order in which it says it."""
+
+    title: str
+    answer: tuple[str, ...]
+    facts: tuple[str, ...]
+    features: tuple[str, ...]
+    systems: tuple[System, ...]
+    system_pairs: tuple[SystemPair, ...]
+    system_pairs_alt: str
+    has_controls: bool
+    matrices: tuple[Matrix, ...]
+    geometry: str | None
+    agreements: tuple[str, ...]
+    picks: tuple[Pick, ...]
+    layer_maps: tuple[LayerMapText, ...]
+    correlations_alt: str
+    cautions: tuple[str, ...]
+    power: tuple[tuple[str, ...], ...]
+    methods: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    items_are_words: bool
+
+
+def summarise(comparison: Comparison) -> Summary:
+    """Everything the page says of `comparison`."""
+    blocks = frames.blocks_between(comparison)
+    order = tuple(readable(name) for name in frames.feature_order(comparison))
+    return Summary(
+        title=_title(comparison),
+        answer=tuple(comparison.answer),
+        facts=_facts(comparison),
+        features=order,
+        systems=tuple(_system(comparison, name) for name in comparison.systems),
+        system_pairs=tuple(_system_pair(comparison, block) for block in blocks),
+        system_pairs_alt=_system_pairs_alt(blocks),
+        has_controls=any(np.isfinite(block.control) for block in blocks),
+        matrices=tuple(_matrix(comparison, measure) for measure in comparison.matrices),
+        geometry=geometric_measure(comparison),
+        agreements=tuple(_agreement(agreement) for agreement in comparison.agreements),
+        picks=tuple(picks(comparison)),
+        layer_maps=tuple(_layer_map(comparison, measure) for measure in comparison.layer_maps),
+        correlations_alt=_correlations_alt(comparison, order),
+        cautions=tuple(caution.text for caution in comparison.cautions),
+        power=_table(comparison.power),
+        methods=_methods(comparison),
+        settings=_flat(comparison.settings),
+        versions=_flat(comparison.versions),
+        items_are_words="word" in comparison.stimuli.items,
+    )
+
+
+def _title(comparison: Comparison) -> str:
+    systems = list(comparison.systems)
+    if len(systems) == 1:
+        return f"What is {systems[0]} organised by?"
+    return (
+        f"What makes {listed(systems)} think alike?"
+        if len(systems) <= 4
+        else (f"What makes {len(systems)} systems think alike?")
+    )
+
+
+def _facts(comparison: Comparison) -> tuple[str, ...]:
+    n_sentences = len(comparison.stimuli.sentences)
+    items = f"{len(comparison.stimuli):,} words in {n_sentences:,} sentences"
+    if "word" not in comparison.stimuli.items:
+        items = f"{len(comparison.stimuli):,} items"
+    return (
+        _counted(len(comparison.systems), "system"),
+        _counted(len(comparison.rows), "layer"),
+        _counted(len(comparison.features), "feature"),
+        items,
+    )
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _system(comparison: Comparison, name: str) -> System:
+    profile = comparison.profiles[name]
+    mean, scores = profile.mean_importance, profile.mean_scores
+    leaders = [readable(profile.features[k]) for k in np.nanargmax(np.nan_to_num(mean, nan=-np.inf), axis=1)]
+    counts = pd.Series(leaders).value_counts(sort=True)
+    leading = listed([f"{feature} in {n} of {len(leaders)} layers" for feature, n in counts.items()])
+    model = profile.metadata.get("model", "")
+    return System(
+        name=name,
+        n_layers=len(profile.layers),
+        model="" if model == name else str(model),
+        alt=f"Line chart of importance over the {len(leaders)} layers of {name}. Most important: {leading}.",
+        score_alt=(
+            f"Line chart of ρ over the layers of {name}: from {number(scores[0])} in layer {profile.layers[0]} to "
+            f"{number(scores[-1])} in layer {profile.layers[-1]}, lowest {number(float(np.nanmin(scores)))}, "
+            f"highest {number(float(np.nanmax(scores)))}."
+        ),
+    )
+
+
+def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
+    geometry = geometric_measure(comparison)
+    names = comparison.trajectories.systems
+    i, j = names.index(block.a), names.index(block.b)
+    return SystemPair(
+        label=frames.pair_label(block),
+        mean=number(block.mean),
+        chance=number(block.null_95),
+        p=_bare(p_text(block.p_mean)),
+        q=_bare(p_text(block.q)),
+        untrained=number(block.control) if np.isfinite(block.control) else "",
+        best_layers=f"{block.a}:{block.layer_a} × {block.b}:{block.layer_b}",
+        best=f"{number(block.maximum)} ({p_text(block.p_maximum)})",
+        geometry=""
+        if geometry is None
+        else number(float(np.nanmean(comparison.matrices[geometry].block(block.a, block.b)))),
+        distance=f"{comparison.trajectories.warped[i, j]:.3f}",
+    )
+
+
+def _bare(text: str) -> str:
+    """`p = 0.03` → `0.03`, `p < 0.0001` → `< 0.0001`."""
+    return text.removeprefix("p ").removeprefix("= ")
+
+
+def _system_pairs_alt(blocks: list[BlockTest]) -> str:
+    values = [f"{frames.pair_label(b)} {number(b.mean)} (chance reaches {number(b.null_95)})" for b in blocks]
+    return f"Dot plot of mean τ_w between systems: {'; '.join(values)}."
+
+
+def _matrix(comparison: Comparison, measure: str) -> Matrix:
+    matrix = comparison.matrices[measure]
+    off = matrix.values[~np.eye(len(matrix.rows), dtype=bool)]
+    spread = ""
+    if np.isfinite(off).any():
+        spread = f" from {number(float(np.nanmin(off)))} to {number(float(np.nanmax(off)))}"
+    label = value_label(measure)
+    return Matrix(
+        measure=measure,
+        title=measure_title(measure),
+        label=label,
+        alt=f"Matrix of {len(matrix.rows)} by {len(matrix.rows)} layers coloured by {label}{spread}.",
+    )
+
+
+def _agreement(agreement: Agreement) -> str:
+    between = ""
+    if np.isfinite(agreement.rho_between):
+        between = f", ρ = {number(agreement.rho_between)} between systems only"
+    return (
+        f"The two matrices ({value_label(agreement.a)} and {value_label(agreement.b)}) order the pairs of layers alike "
+        f"at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all layers, "
+        f"{p_text(agreement.p_within)} permuting layers within systems only, which is the stricter test; "
+        f"{agreement.n_permutations:,} permutations)."
+    )
+
+
+def _layer_map(comparison: Comparison, measure: str) -> LayerMapText:
+    layer_map = comparison.layer_maps[measure]
+    stress = layer_map.stress
+    verdict = "good" if stress < 0.1 else "fair" if stress < 0.2 else "poor: read distances with care"
+    return LayerMapText(
+        measure=measure,
+        title=measure_title(measure),
+        faith=f"stress {number(stress)} ({verdict})",
+        alt=f"Map of the {len(layer_map.rows)} layers of {listed(list(comparison.systems))}, {measure_title(measure)}.",
+    )
+
+
+def _correlations_alt(comparison: Comparison, order: tuple[str, ...]) -> str:
+    frame = frames.correlation_frame(comparison, frames.feature_order(comparison))
+    if frame.empty:
+        return "No correlations between features are known."
+    top = frame.loc[frame["correlation"].abs().idxmax()]
+    return (
+        f"Correlations among {len(order)} features. The strongest is between {top['a']} and {top['b']}: "
+        f"{number(float(top['correlation']))}."
+    )
+
+
+def _table(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+    """Header and rows as text."""
+    header = tuple(readable(str(column)) for column in frame.columns)
+    rows = (tuple(_cell(value) for value in row) for row in frame.itertuples(index=False, name=None))
+    return (header, *rows)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
+        return "–"
+    if isinstance(value, float | np.floating):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
+
+
+def _methods(comparison: Comparison) -> tuple[str, ...]:
+    """How the numbers came about, in plain sentences; the settings stand in a table of their own."""
+    n_features = len(comparison.features)
+    paragraphs = [
+        "Importance. For each layer, a metric-learning encoding model predicts how far apart two items are from the "
+        "features in which they differ (Jalouzot et al. 2024; Salle et al. 2024). ρ is the Spearman correlation of "
+        "predicted and true distances on held-out items. The importance of a feature is how much ρ drops when that "
+        "feature is permuted.",
+        "Likeness by features, τ_w. Two layers are alike when the same features rank high in both: Kendall's τ of "
+        "the two importance profiles, weighted so that the top ranks count most (Vigna 2015). It runs from −1 to 1 "
+        "and is an exact sum over features, which the bars show.",
+        f"Chance. With {n_features} features, rankings agree by accident more often than one expects. The null "
+        "relabels the features of one whole system, for all its layers together. p of two systems compares the mean "
+        "of their block with that null, q corrects it for the number of pairs of systems (Benjamini–Hochberg); the p "
+        "of a single pair of layers is given as it is, and corrected for all pairs of layers of the two systems.",
+    ]
+    if geometric_measure(comparison) == "rsa":
+        paragraphs.append(
+            "Likeness by geometry, RSA. The Spearman correlation of all distances between items in one layer with "
+            "those in the other (Kriegeskorte et al. 2008). The share that the features explain comes from regressing "
+            "both sets of distance ranks on the same feature differences."
+        )
+    if any(profile.bootstrap is not None for profile in comparison.profiles.values()):
+        paragraphs.append(
+            "Uncertainty. Bands and ranges are over resamples of the sentences (bootstrap). For τ_w, a statistic of "
+            "ranks, they show stability and are not confidence intervals."
+        )
+    paragraphs.append(
+        "Maps. Layers are placed by multidimensional scaling so that near means alike; words by classical "
+        "multidimensional scaling of their vectors. Directions have no meaning, only distances."
+    )
+    if comparison.controls is not None:
+        paragraphs.append(
+            "Untrained copies. The same architectures with random weights, shown the same items: what architecture "
+            "and stimuli give without any learning."
+        )
+    return tuple(paragraphs)
+
+
+def _flat(mapping: Mapping[str, Any], prefix: str = "") -> tuple[tuple[str, str], ...]:
+    """Nested settings as lines of text."""
+    lines: list[tuple[str, str]] = []
+    for key, value in mapping.items():
+        if isinstance(value, Mapping):
+            lines += _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            lines.append((f"{prefix}{key}", ", ".join(str(v) for v in value)))
+        else:
+            lines.append((f"{prefix}{key}", str(value)))
+    return tuple(lines)
