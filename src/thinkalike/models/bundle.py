@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import UnknownName
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent / "weights"
 SAMPLE = Path(__file__).parent / "sample.txt"
+SAMPLE_BASELINES = Path(__file__).parent / "sample_baselines.npz"
 
 
 def names(*, revisions: bool = False) -> tuple[str, ...]:
@@ -47,19 +48,24 @@ def resolve(name: str, revision: str | None = None) -> Path | None:
 
 def load(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A bundled model in float32, ready to run (`eval`), and its tokenizer."""
+    folder = resolve(name)
+    if folder is None:
+        raise UnknownName.among("bundled model", name, names(revisions=True))
+    return load_folder(folder)
+
+
+def load_folder(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model of a folder with the head it was trained with, in float32, and its tokenizer."""
     import torch
     from transformers import AutoTokenizer
 
     import thinkalike.models.solu  # noqa: F401  registers the decoder
 
-    folder = resolve(name)
-    if folder is None:
-        raise UnknownName.among("bundled model", name, names(revisions=True))
     model = model_class(folder).from_pretrained(folder, dtype=torch.float32, local_files_only=True)
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
-def model_class(folder: Path) -> type:
+def model_class(folder: Path) -> Any:
     """The Auto class with the head that the folder's weights were trained with."""
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 

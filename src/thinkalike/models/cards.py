@@ -88,10 +88,10 @@ library_name: transformers
 ---
 # {card.name}
 
-A very small language model ({card.architecture}, {card.parameters:,} parameters, {card.layers} layers of width
-{card.width}{heads}) that predicts {predicts}. It comes with `thinkalike` so that everything can be
-tried without a network. It is good for comparing representations, and for nothing else: it knows
-some English of the 18th to 21st century, no facts.
+A very small language model ({card.architecture}, {card.parameters:,} parameters,
+{card.layers} layers of width {card.width}{heads}) that predicts {predicts}.
+It comes with `thinkalike` so that everything can be tried without a network. It is good for comparing
+representations, and for nothing else: it knows some English of the 17th to 21st century, no facts.
 """
 
 
@@ -106,7 +106,7 @@ def _figures(card: Card) -> str:
     verdict = "below" if card.beats_kneser_ney else "**not below**"
     aside = " (which sees only the two tokens before; this model sees both sides)" if masked else ""
     pairs = [
-        f"| {kind.replace('_', ' ')} | {pair['accuracy']:.1%} | {pair['low']:.1%} – {pair['high']:.1%} | {pair['n']:.0f} |"
+        f"| {kind} | {pair['accuracy']:.1%} | {pair['low']:.1%} – {pair['high']:.1%} | {pair['n']:.0f} |"
         for kind, pair in card.minimal_pairs.items()
     ]
     parts = [
@@ -123,7 +123,9 @@ def _figures(card: Card) -> str:
             "(chance is 50 %):\n",
             "| kind | right | 95 % interval | pairs |\n|---|---|---|---|\n" + "\n".join(pairs) + "\n",
         ]
-    parts.append("`python -m thinkalike.training evaluate` computes these figures anew from the weights and the sample.\n")
+    parts.append(
+        "`python -m thinkalike.training evaluate` computes these anew from the weights and the sample.\n"
+    )
     return "\n".join(parts)
 
 
@@ -131,11 +133,11 @@ def _data(card: Card) -> str:
     corpus = card.corpus
     sources = ", ".join(f"{name} ({n / 1e6:.1f} MB)" for name, n in corpus["training_characters"].items())
     return f"""## Data
-{sources}: {corpus['training_tokens']:,} tokens of running text after
-de-duplication; {card.data_licence}. Whole documents were held out: {', '.join(corpus['held_out_documents'])}.
+{sources}: {corpus["training_tokens"]:,} tokens of running text after
+de-duplication; {card.data_licence}. Whole documents were held out: {", ".join(corpus["held_out_documents"])}.
 
-A quarter of the steps showed single short sentences of the same text ({corpus['bare_sentences']:,} of them) without
-the full stop and without the capital at the start, because that is how stimuli are written.
+A quarter of the steps showed single short sentences of the same text ({corpus["bare_sentences"]:,} of them)
+without the full stop and without the capital at the start, because that is how stimuli are written.
 
 The vocabulary (byte-level BPE, 4,096 tokens) is shared by all nano models.
 """
@@ -145,7 +147,8 @@ def _training(card: Card) -> str:
     settings = "\n".join(f"| {name.replace('_', ' ')} | {value} |" for name, value in card.training.items())
     curve = "\n".join(f"| {step:.0f} | {loss:.3f} |" for step, loss in card.losses)
     return f"""## Training
-{card.tokens_seen:,} tokens in {card.steps:,} steps: {card.passes:.1f} times the running text. Seed {card.seed}.
+{card.tokens_seen:,} tokens in {card.steps:,} steps: {card.passes:.1f} times the running text.
+Seed {card.seed}.
 
 | setting | value |
 |---|---|

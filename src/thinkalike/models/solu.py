@@ -116,7 +116,7 @@ class NanoDecoder(NanoPreTrainedModel):
         return_dict: bool | None = None,
         **_: Any,
     ) -> BaseModelOutput | tuple[Any, ...]:
-        """Hidden states as transformers orders them: embeddings, every block but the last, the last after the norm."""
+        """Hidden states in transformers' order: embeddings, then each block; the last one after the norm."""
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         x = x + self.embed_positions(_positions(x, attention_mask))
         mask = _causal_mask(attention_mask)
@@ -126,7 +126,7 @@ class NanoDecoder(NanoPreTrainedModel):
             states.append(x)
         states[-1] = x = self.norm(x)
         asked = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        output = BaseModelOutput(last_hidden_state=x, hidden_states=tuple(states) if asked else None)  # type: ignore[arg-type]
+        output = BaseModelOutput(last_hidden_state=x, hidden_states=tuple(states) if asked else None)
         return output if return_dict in (None, True) else output.to_tuple()
 
 
@@ -172,7 +172,7 @@ class NanoDecoderForCausalLM(NanoPreTrainedModel, GenerationMixin):
         kwargs.pop("use_cache", None)
         hidden = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         logits = self.lm_head(hidden.last_hidden_state)
-        loss = None
+        loss: Any = None
         if labels is not None:
             loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
         output = CausalLMOutput(loss=loss, logits=logits, hidden_states=hidden.hidden_states)

@@ -30,8 +30,8 @@ class KneserNey:
 
     .. math:: P(w \mid u) = \frac{c(uw) - D(c(uw))}{c(u\cdot)} + \gamma(u)\, P(w \mid u')
 
-    where u' is the context without its first word and the lower orders count in how many different contexts an
-    n-gram was seen rather than how often. The last resort is the uniform distribution, so every token has a
+    where u' is the context without its first word, and the lower orders count in how many different contexts
+    an n-gram was seen, not how often. The last resort is the uniform distribution, so every token has a
     probability above zero and each context's probabilities sum to one.
     """
 
@@ -71,7 +71,7 @@ def _order(ngrams: np.ndarray, counts: np.ndarray, n_tokens: int) -> _Order:
 
 
 def _discounts(counts: np.ndarray) -> np.ndarray:
-    """D(k) = k − (k + 1) Y n₍ₖ₊₁₎ / nₖ with Y = n₁ / (n₁ + 2 n₂); ½ where there is nothing to estimate it from."""
+    """D(k) = k − (k + 1) Y n₍ₖ₊₁₎ / nₖ with Y = n₁ / (n₁ + 2 n₂); ½ where counts are too few to say."""
     n = np.array([(counts == k).sum() for k in range(5)], dtype=float)
     if (n[1:] == 0).any():
         return np.array([0.0, 0.5, 0.5, 0.5])

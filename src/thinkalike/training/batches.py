@@ -1,7 +1,7 @@
 """Which tokens a step sees: a function of the data, the seed and the step, and of nothing else.
 
-So two models trained with one seed see the same rows in the same order, and a run that is resumed goes on as if
-it had never stopped.
+So two models trained with one seed see the same rows in the same order, and a run that is resumed goes on as
+if it had never stopped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ class Tokens:
     bare_starts: np.ndarray  # (n_bare,) int64
 
 
-def rows(tokens: Tokens, *, seed: int, step: int, length: int = CONTEXT, size: int = TOKENS_PER_STEP) -> np.ndarray:
+def rows(
+    tokens: Tokens, *, seed: int, step: int, length: int = CONTEXT, size: int = TOKENS_PER_STEP
+) -> np.ndarray:
     """The rows of one step, of shape (n_rows, row_length) with about `size` tokens.
 
-    Rows of running text begin at a sentence and are `length` long. Rows of bare sentences all have one length,
-    so that nothing is padded.
+    Rows of running text begin at a sentence and are `length` long. Rows of bare sentences all have one
+    length, so that nothing is padded.
     """
     rng = np.random.default_rng([seed, step])
     if rng.random() < SENTENCE_SHARE:
@@ -66,8 +68,8 @@ def masked_batch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels for masked prediction, in `[CLS] … [SEP]`.
 
-    A `share` of the positions is to be predicted: of these 80 % become `[MASK]`, 10 % a random token, 10 % stay
-    (Devlin et al. 2019). `<eos>` at a row's end gives way to `[SEP]`.
+    A `share` of the positions is to be predicted: of these 80 % become `[MASK]`, 10 % a random token, 10 %
+    stay (Devlin et al. 2019). `<eos>` at a row's end gives way to `[SEP]`.
     """
     rng = np.random.default_rng([seed, step, 1])
     ends_with_eos = bool((ids[:, -1] == special["eos"]).all())

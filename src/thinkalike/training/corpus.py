@@ -16,13 +16,17 @@ SHINGLE = 8  # words; runs this long are shared by editions of one book, hardly 
 DUPLICATE = 0.5  # share of a document's shingles already seen that makes it a copy
 HELD_OUT = 0.025  # share of each source's characters
 
-_PUNCTUATION = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "—": "--", "–": "-", "…": "...", "\ufeff": ""})
+_PUNCTUATION = str.maketrans(
+    {"“": '"', "”": '"', "‘": "'", "’": "'", "—": "--", "–": "-", "…": "...", "\ufeff": ""}
+)
 _GUTENBERG_START = re.compile(r"^\*\*\* ?START OF TH[^\n]*\n", re.MULTILINE)
 _GUTENBERG_END = re.compile(r"^(End of (the )?Project Gutenberg|\*\*\* ?END OF TH)", re.MULTILINE)
 _EDITORIAL = re.compile(r"\[(?:Laughter|Applause|Illustration|Footnote|Transcriber)[^\]]*\]", re.IGNORECASE)
 _PRODUCED_BY = re.compile(r"^(Produced by|E-text prepared by)[^\n]*(\n[^\n]+)*", re.MULTILINE)
 # A sentence ends at . ! or ?, possibly quoted, before a capital; not after a title or an initial.
-_SENTENCE_END = re.compile(r"(?<![A-Z])(?<!Mr)(?<!Mrs)(?<!Dr)(?<!St)(?<!Hon)(?<!Messrs)[.!?][\"')]*\s+(?=[\"'(]?[A-Z])")
+_SENTENCE_END = re.compile(
+    r"(?<![A-Z])(?<!Mr)(?<!Mrs)(?<!Dr)(?<!St)(?<!Hon)(?<!Messrs)[.!?][\"')]*\s+(?=[\"'(]?[A-Z])"
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _digest(text: str) -> int:
 
 
 def drop_duplicates(documents: Iterable[Document]) -> tuple[list[Document], list[Document]]:
-    """Keep a document unless most of its runs of eight words stand in one kept before; return kept, dropped."""
+    """Kept and dropped: a document is a copy if most of its runs of eight words stand in one before it."""
     seen: set[int] = set()
     kept, dropped = [], []
     for document in documents:
@@ -88,7 +92,7 @@ def drop_duplicates(documents: Iterable[Document]) -> tuple[list[Document], list
 
 
 def split(documents: Sequence[Document], *, share: float = HELD_OUT) -> tuple[list[Document], list[Document]]:
-    """Whole documents of every source for held-out use: at most `share` of its characters, at least one document.
+    """Training and held-out documents: of each source at most `share` of the characters, but at least one.
 
     Documents are considered in the order of a hash of their names, so that the choice depends on neither the
     machine nor the other sources.
@@ -117,7 +121,7 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def bare_sentences(documents: Iterable[Document], *, shortest: int = 4, longest: int = 24) -> list[str]:
-    """Sentences as a probing experiment writes them: `the boy sees Mary`, no full stop, no capital at the start.
+    """Sentences as stimuli are written: `the boy sees Mary`, no full stop, no capital at the start.
 
     Only sentences of `shortest` to `longest` words without quotation, brackets or digits are taken. The first
     word loses its capital if the text writes it small more often than not, so names keep theirs.
@@ -127,7 +131,11 @@ def bare_sentences(documents: Iterable[Document], *, shortest: int = 4, longest:
     for document in documents:
         for paragraph in document.paragraphs:
             words.update(re.findall(r"(?<=[a-z,;] )[A-Za-z']+", paragraph))
-            taken += [s for s in sentences(paragraph) if plain.fullmatch(s) and shortest <= s.count(" ") + 1 <= longest]
+            taken += [
+                s
+                for s in sentences(paragraph)
+                if plain.fullmatch(s) and shortest <= s.count(" ") + 1 <= longest
+            ]
     bare = (_decapitalise(sentence.rstrip(".!?"), words) for sentence in taken)
     return list(dict.fromkeys(bare))
 

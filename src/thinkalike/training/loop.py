@@ -19,12 +19,14 @@ from thinkalike.training.batches import IGNORED, Tokens, causal_batch, masked_ba
 from thinkalike.training.loss import linear_cross_entropy
 from thinkalike.training.muon import Muon
 from thinkalike.training.plans import Plan
+from thinkalike.training.tokens import CONTEXT
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CHECKPOINT = "checkpoint.pt"
 CLIP = 1.0
+SHORT = 32  # tokens of a row while `short_steps` last: attention spread over few finds its aim sooner
 
 
 @dataclass
@@ -67,10 +69,11 @@ def new_run(plan: Plan) -> Run:
 def _split_parameters(model: PreTrainedModel) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
     """The blocks' weight matrices, for Muon, and the rest, for AdamW.
 
-    Embeddings are tables rather than maps, and Mamba's `A_log`, `x_proj` and `dt_proj` set time constants: these
-    stay with AdamW.
+    Embeddings are tables rather than maps, and Mamba's `A_log`, `x_proj` and `dt_proj` set time constants:
+    these stay with AdamW.
     """
-    matrices, others = [], []
+    matrices: list[torch.nn.Parameter] = []
+    others: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
         inside = ".layer" in name or ".h." in name
         small = name.endswith(("A_log", "x_proj.weight", "dt_proj.weight"))
@@ -79,7 +82,13 @@ def _split_parameters(model: PreTrainedModel) -> tuple[list[torch.nn.Parameter],
 
 
 def train(
-    plan: Plan, tokens: Tokens, special: dict[str, int], folder: Path, *, description: str, save_every: float = 120.0
+    plan: Plan,
+    tokens: Tokens,
+    special: dict[str, int],
+    folder: Path,
+    *,
+    description: str,
+    save_every: float = 120.0,
 ) -> Run:
     """Train to the plan's last step, going on from the checkpoint in `folder` if there is one."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,10 +113,13 @@ def train(
 
 
 def _step(run: Run, plan: Plan, tokens: Tokens, special: dict[str, int]) -> float:
-    ids = rows(tokens, seed=plan.seed, step=run.step)
+    length = SHORT if run.step < plan.short_steps else CONTEXT
+    ids = rows(tokens, seed=plan.seed, step=run.step, length=length)
     if plan.task == "masked":
         vocabulary = run.model.config.vocab_size
-        inputs, labels = masked_batch(ids, seed=plan.seed, step=run.step, special=special, n_tokens=vocabulary)
+        inputs, labels = masked_batch(
+            ids, seed=plan.seed, step=run.step, special=special, n_tokens=vocabulary
+        )
     else:
         inputs, labels = causal_batch(ids)
     loss = language_model_loss(run.model, torch.from_numpy(inputs), torch.from_numpy(labels))
@@ -122,7 +134,7 @@ def _step(run: Run, plan: Plan, tokens: Tokens, special: dict[str, int]) -> floa
     return float(loss.detach())
 
 
-def language_model_loss(model: PreTrainedModel, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def language_model_loss(model: Any, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean cross-entropy over the labelled positions; logits are made for those alone."""
     hidden = model.base_model(inputs).last_hidden_state
     wanted = labels != IGNORED
@@ -155,8 +167,14 @@ def save_checkpoint(run: Run, folder: Path) -> None:
         "seconds": run.seconds,
     }
     _replace(folder / CHECKPOINT, lambda part: torch.save(state, part))
-    progress_line = {"step": run.step, "seconds": round(run.seconds, 1), "losses": [round(x, 4) for x in run.losses]}
-    _replace(folder / "losses.json", lambda part: part.write_text(json.dumps(progress_line), encoding="utf-8"))
+    progress_line = {
+        "step": run.step,
+        "seconds": round(run.seconds, 1),
+        "losses": [round(x, 4) for x in run.losses],
+    }
+    _replace(
+        folder / "losses.json", lambda part: part.write_text(json.dumps(progress_line), encoding="utf-8")
+    )
 
 
 def load_checkpoint(run: Run, folder: Path) -> None:
@@ -168,7 +186,7 @@ def load_checkpoint(run: Run, folder: Path) -> None:
             optimizer.load_state_dict(saved)
     except Exception as error:
         raise StoreError(
-            f"{folder / CHECKPOINT} is damaged or of another model ({error}): remove it to start anew."
+            f"{folder / CHECKPOINT} is damaged or of another model: remove it to start anew."
         ) from error
     run.step, run.losses, run.seconds = state["step"], state["losses"], state["seconds"]
 

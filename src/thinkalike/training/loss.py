@@ -15,7 +15,9 @@ class _LinearCrossEntropy(Function):
     """mean(−log softmax(H Wᵀ + b)[y]), the gradient computed on the way forward, chunk by chunk."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def forward(
+        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         grad_bias = torch.zeros_like(bias)
         total = hidden.new_zeros(())
@@ -34,7 +36,7 @@ class _LinearCrossEntropy(Function):
         return total / len(hidden)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         scale = grad / ctx.count
         return *(saved * scale for saved in ctx.saved_tensors), None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,10 +11,11 @@ from thinkalike.errors import UnknownName
 from thinkalike.training.tokens import CONTEXT, VOCABULARY
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
 EOS, PAD = 4, 0  # ids in the shared vocabulary
-_CAUSAL_IDS = {"bos_token_id": None, "eos_token_id": EOS, "pad_token_id": PAD}
+_CAUSAL_IDS: dict[str, Any] = {"bos_token_id": None, "eos_token_id": EOS, "pad_token_id": PAD}
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,11 @@ class Plan:
     rate: float = 0.003  # AdamW, for all else
     warm_up: int = 100
     decay: float = 0.25  # the last share of the steps, linear to zero
+    short_steps: int = 0  # steps at the start with rows of 32 tokens
     revisions: tuple[int, ...] = field(default=())  # steps whose weights are kept as well
 
 
-def _bert(**shape: int) -> PreTrainedModel:
+def _bert(**shape: Any) -> PreTrainedModel:
     from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig(
@@ -44,10 +47,28 @@ def _bert(**shape: int) -> PreTrainedModel:
         pad_token_id=PAD,
         **shape,
     )
-    return BertForMaskedLM(config)
+    model = BertForMaskedLM(config)
+    _fix_sinusoids(model.bert.embeddings.position_embeddings.weight)
+    return model
 
 
-def _gpt2(**shape: int) -> PreTrainedModel:
+def _fix_sinusoids(weight: torch.nn.Parameter, *, scale: float = 0.1) -> None:
+    """Set the position embeddings to the code of Vaswani et al. (2017), which training does not change.
+
+    A masked model can say nothing until its heads find the neighbours. Among random positions it must learn
+    that for each of 256 places and sits on the unigram loss for long; here a neighbour is one rotation away.
+    """
+    import torch
+
+    n_positions, width = weight.shape
+    rates = torch.exp(-math.log(n_positions) * torch.arange(0, width, 2) / width)
+    angles = torch.arange(n_positions)[:, None] * rates
+    with torch.no_grad():
+        weight.copy_(scale * math.sqrt(2) * torch.cat([angles.sin(), angles.cos()], dim=1))
+    weight.requires_grad_(False)
+
+
+def _gpt2(**shape: Any) -> PreTrainedModel:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(
@@ -63,7 +84,7 @@ def _gpt2(**shape: int) -> PreTrainedModel:
     return GPT2LMHeadModel(config)
 
 
-def _mamba(**shape: int) -> PreTrainedModel:
+def _mamba(**shape: Any) -> PreTrainedModel:
     from transformers import MambaConfig, MambaForCausalLM
 
     config = MambaConfig(
@@ -72,7 +93,7 @@ def _mamba(**shape: int) -> PreTrainedModel:
     return MambaForCausalLM(config)
 
 
-def _neox(**shape: int) -> PreTrainedModel:
+def _neox(**shape: Any) -> PreTrainedModel:
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
     config = GPTNeoXConfig(
@@ -110,9 +131,13 @@ def _pythia(width: int, layers: int, heads: int, revisions: tuple[int, ...] = ()
 _TRANSFORMER = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
 
 PLANS: dict[str, Plan] = {
-    "nano-bert": Plan(_bert, {**_TRANSFORMER, "intermediate_size": 512}, steps=4000, task="masked"),
+    "nano-bert": Plan(
+        _bert, {**_TRANSFORMER, "intermediate_size": 512}, steps=4000, task="masked", short_steps=400
+    ),
     "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=4000),
-    "nano-mamba": Plan(_mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=4000),
+    "nano-mamba": Plan(
+        _mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=4000
+    ),
     "nano-gelu-3l": _nanda("gelu", 3),
     "nano-solu-3l": _nanda("solu", 3),
     "nano-gelu-3l-seed1": _nanda("gelu", 3, seed=1),

@@ -57,7 +57,9 @@ def is_prepared(folder: Path) -> bool:
 def load_tokens(folder: Path) -> Tokens:
     """The token arrays of a prepared corpus."""
     if not is_prepared(folder):
-        raise StoreError(f"{folder} is not a prepared corpus: run `python -m thinkalike.training prepare` first.")
+        raise StoreError(
+            f"{folder} is not a prepared corpus: run `python -m thinkalike.training prepare` first."
+        )
     return Tokens(**{name: np.load(folder / f"{name}.npy") for name in FIELDS})
 
 

@@ -10,11 +10,17 @@ import numpy as np
 from thinkalike.training.corpus import Document, sentences
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 VOCABULARY = 4096
 CONTEXT = 256
-SPECIAL = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]", "eos_token": "<eos>"}
+SPECIAL = {
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+    "eos_token": "<eos>",
+}
 
 
 def train_tokenizer(texts: Iterable[str], *, size: int = VOCABULARY) -> PreTrainedTokenizerFast:
@@ -74,7 +80,9 @@ def encode_running(
     return _concatenate(encoded)
 
 
-def encode_sentences(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def encode_sentences(
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """The texts, each ended by `<eos>`, as one stream of ids, and where in it they start."""
     encoded = _encode(tokenizer, texts)
     for ids in encoded:
@@ -92,3 +100,9 @@ def _concatenate(encoded: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.array([len(ids) for ids in encoded])
     ids = np.fromiter((i for group in encoded for i in group), dtype=np.uint16, count=int(lengths.sum()))
     return ids, np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    """The ids of the special tokens by short names: `pad`, `cls`, `sep`, `mask`, `eos`."""
+    vocabulary = tokenizer.get_vocab()
+    return {role.removesuffix("_token"): vocabulary[token] for role, token in SPECIAL.items()}
