@@ -77,11 +77,13 @@ class _Stream:
         return len(self.taken) >= self.frame.size
 
     def take(self, count: int) -> Iterator[Draw]:
-        """Up to `count` more; fewer when words would repeat, or when no more are left."""
-        for choice in self._choices(count) if count else ():
-            self.taken.add(choice)
-            if self._is_distinct(choice):
-                yield self._fill(choice)
+        """`count` more, or as many as are left."""
+        while count > 0 and not self.exhausted:
+            choices = self._choices(count)
+            self.taken.update(choices)
+            distinct = [choice for choice in choices if self._is_distinct(choice)]
+            count -= len(distinct)
+            yield from map(self._fill, distinct)
 
     def _choices(self, count: int) -> list[tuple[int, ...]]:
         """Random fillings not taken before: by rejection while few are taken, from the rest after that."""
