@@ -37,7 +37,7 @@ FEATURES = (
     "clause type",
 )
 SYSTEMS = {"alpha": 7, "beta": 7, "gamma": 13}
-WORDS = "the a old small child teacher dogs saw reads quickly and because river opens never".split()
+WORDS = ("the", "a", "old", "small", "child", "teacher", "dogs", "saw", "reads", "quickly", "river", "never")
 
 
 def plant_stimuli(n_sentences: int, features: Sequence[str], rng: np.random.Generator) -> Stimuli:

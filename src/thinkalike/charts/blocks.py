@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from thinkalike.charts.theme import LIGHT, Data, Theme
+from thinkalike.charts.theme import LIGHT, Data, Theme, layered
 
 OBSERVED, UNTRAINED, CHANCE = "these systems", "untrained copies", "chance reaches (95 %)"
 _TICK = "M-0.12,-1H0.12V1H-0.12Z"
@@ -63,4 +63,4 @@ def system_pairs(
         ),
         tooltip=["pair:N", "kind:N", alt.Tooltip("value:Q", format=".2f"), "note:N"],
     )
-    return alt.layer(stems, points).properties(width=420, height=36 * len(pairs), title=title)
+    return layered(stems, points, width=420, height=36 * len(pairs), title=title)

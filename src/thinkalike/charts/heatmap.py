@@ -1,13 +1,15 @@
-"""Matrices: every layer against every other, with the boundaries of the systems; features against features."""
+"""Matrices: all layers of all systems, with the boundaries between systems; all features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, Data, Theme
+from thinkalike.charts.theme import LIGHT, Data, Theme, layered
 
 
 def similarity_matrix(
@@ -73,7 +75,7 @@ def similarity_matrix(
             )
             for color, width in ((theme.surface, 6), (theme.ink, 2.5))
         ]
-    chart = alt.layer(*parts).properties(width=380, height=380, title=title)
+    chart = layered(*parts, width=380, height=380, title=title)
     if selectable:
         chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))
     return chart
@@ -104,7 +106,7 @@ def feature_correlations(
     strong = alt.condition("abs(datum.correlation) > 0.55", alt.value(theme.surface), alt.value(theme.ink))
     numbers = base.mark_text(fontSize=10).encode(text=alt.Text("correlation:Q", format=".2f"), color=strong)
     side = 34 * len(order)
-    return alt.layer(cells, numbers).properties(width=side, height=side, title=title)
+    return layered(cells, numbers, width=side, height=side, title=title)
 
 
 def _boundaries(systems: Sequence[tuple[str, Sequence[str]]], theme: Theme) -> list[alt.Chart]:
@@ -120,7 +122,7 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     names = pd.DataFrame(
         {
             "name": [name for name, _ in systems],
-            "middle": [(a + b) / 2 for a, b in zip(starts[:-1], starts[1:], strict=True)],
+            "middle": [(a + b) / 2 for a, b in pairwise(starts)],
         }
     )
     ticks = pd.DataFrame(
@@ -134,7 +136,7 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     name = alt.Chart(names).encode(text="name:N")
     tick = alt.Chart(ticks).encode(text="name:N")
     across, down = alt.X("middle:Q", axis=None), alt.Y("middle:Q", axis=None)
-    small = {"fontSize": 9, "color": theme.muted}
+    small: dict[str, Any] = {"fontSize": 9, "color": theme.muted}
     return [
         name.mark_text(baseline="bottom", dy=-17, fontSize=12).encode(x=across, y=alt.value(0)),
         name.mark_text(baseline="bottom", angle=270, dy=-17, fontSize=12).encode(y=down, x=alt.value(0)),

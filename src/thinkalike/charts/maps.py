@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
-from thinkalike.charts.theme import LIGHT, Data, Theme, system_color, system_shape
+from thinkalike.charts.theme import LIGHT, Data, Theme, layered, system_color, system_shape
 
 
 def word_map(
@@ -47,8 +48,7 @@ def word_map(
         alt.Chart(data)
         .mark_point(filled=True, size=22, opacity=0.8)
         .encode(
-            x=_free_axis("x", extent),
-            y=_free_axis("y", extent),
+            **_free_axes(extent),
             color=known,
             tooltip=["word:N", alt.Tooltip("value:N", title=feature), "context:N"],
         )
@@ -69,16 +69,14 @@ def layer_map(
 
     Parameters
     ----------
-    data : rows of `system`, `layer`, `place` (depth from 0), `x`, `y`, `end` (whether to write the layer beside it).
+    data : rows of `system`, `layer`, `place` (depth from 0), `x`, `y`, `end` (whether its name is written).
     """
     colors = (
         {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)}
         if legend
         else {"legend": None}
     )
-    base = alt.Chart(data).encode(
-        x=_free_axis("x", extent), y=_free_axis("y", extent), color=system_color(systems, theme, **colors)
-    )
+    base = alt.Chart(data).encode(**_free_axes(extent), color=system_color(systems, theme, **colors))
     path = base.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="place:Q", detail="system:N")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         shape=system_shape(systems, **colors), tooltip=["system:N", "layer:N"]
@@ -88,7 +86,7 @@ def layer_map(
         .mark_text(align="left", dx=8, dy=-6, fontSize=11)
         .encode(text="layer:N")
     )
-    return alt.layer(path, points, labels).properties(width=320, height=320, title=title)
+    return layered(path, points, labels, width=320, height=320, title=title)
 
 
 def system_map(
@@ -100,21 +98,18 @@ def system_map(
     ----------
     data : rows of `system`, `x`, `y`.
     """
-    base = alt.Chart(data).encode(
-        x=_free_axis("x", extent), y=_free_axis("y", extent), color=system_color(systems, theme, legend=None)
-    )
+    base = alt.Chart(data).encode(**_free_axes(extent), color=system_color(systems, theme, legend=None))
     points = base.mark_point(filled=True, size=120, opacity=1).encode(
         shape=system_shape(systems, legend=None)
     )
     names = base.mark_text(dy=-14).encode(text="system:N")
-    return alt.layer(points, names).properties(width=320, height=320, title=title)
+    return layered(points, names, width=320, height=320, title=title)
 
 
-def _free_axis(field: str, extent: float) -> alt.X | alt.Y:
-    """An axis without numbers: on a map only distances mean anything."""
-    channel = alt.X if field == "x" else alt.Y
+def _free_axes(extent: float) -> dict[str, Any]:
+    """Axes without numbers: on a map only distances mean anything."""
     scale = alt.Scale(domain=[-extent, extent], nice=False)
-    return channel(f"{field}:Q", scale=scale, axis=None)
+    return {"x": alt.X("x:Q", scale=scale, axis=None), "y": alt.Y("y:Q", scale=scale, axis=None)}
 
 
 def _steps(theme: Theme, n: int) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color
+from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
 
 # Labels of points closer than this share of the axis are pushed apart.
 _LABEL_GAP = 0.062
@@ -58,15 +58,15 @@ def importance_scatter(
         align=alt.expr("datum.right ? 'left' : 'right'"), dx=alt.expr("datum.right ? 8 : -8"), fontSize=11
     ).encode(x=x, y=alt.Y("label:Q"), text="feature:N", color=color)
     leaders = placed.mark_rule(strokeWidth=0.7, opacity=0.6).encode(x=x, y=y, y2="label:Q", color=color)
-    return alt.layer(diagonal, leaders, points, labels).properties(width=300, height=300, title=title)
+    return layered(diagonal, leaders, points, labels, width=300, height=300, title=title)
 
 
 def _placed_labels(chart: alt.Chart, low: float, high: float) -> alt.Chart:
     """Where to write the names so that none overlap; Vega works it out anew for every pair that is shown.
 
-    Names stand to the right of points on the left half, and the other way round. On each side, with r the square root
-    of b as on the axis, the k-th lowest name goes to the running maximum of (r − k · gap), plus k · gap: it moves up no
-    further than it must.
+    Names stand to the right of points on the left half, and the other way round. On each side, with r the
+    square root of b as on the axis, the k-th lowest name goes to the running maximum of (r − k · gap), plus
+    k · gap: it moves up no further than it must.
     """
     root = "({0} < 0 ? -1 : 1) * sqrt(abs({0}))".format
     start, end = (abs(v) ** 0.5 * (-1 if v < 0 else 1) for v in (low, high))
@@ -132,4 +132,4 @@ def contribution_bars(
         color=theme.muted,
     ).encode(x=x, text=alt.Text("contribution:Q", format="+.2f"))
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=theme.muted).encode(x="zero:Q")
-    return alt.layer(bars, zero, numbers).properties(width=300, height=300, title=title)
+    return layered(bars, zero, numbers, width=300, height=300, title=title)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color
+from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
 
 
 def importance_profile(
@@ -53,7 +53,7 @@ def importance_profile(
             alt.Tooltip("high:Q", format=".3f"),
         ],
     )
-    return alt.layer(band, lines, points).add_params(focus).properties(width=300, height=230, title=title)
+    return layered(band, lines, points, width=300, height=230, title=title).add_params(focus)
 
 
 def score_profile(
@@ -95,7 +95,7 @@ def score_profile(
                 y=alt.Y("ceiling:Q", title=y_title, scale=scale), order="place:Q"
             )
         )
-    return alt.layer(*layers_of_chart).properties(width=300, height=110, title=title)
+    return layered(*layers_of_chart, width=300, height=110, title=title)
 
 
 def _layer_axis(layers: Sequence[str]) -> alt.X:

@@ -1,9 +1,9 @@
 """One look for every figure: colours for light and dark, fonts, axes.
 
-The same feature and the same system have the same colour in every chart. Features are saturated, systems muted and
-told apart by shape too, levels of a feature are a third family, so that no two meanings share a colour. All three can
-be told apart with any kind of colour blindness about as well as the palette of Okabe and Ito, or better, and stand out
-from the surface by at least 3:1; a test holds both.
+The same feature and the same system have the same colour in every chart. Features are saturated, systems
+muted and told apart by shape too, levels of a feature are a third family, so that no two meanings share a
+colour. With any kind of colour blindness each family can be told apart as well as the palette of Okabe and
+Ito, or better, and stands out from the surface by at least 3:1; a test holds both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Chart = TypeVar("Chart", bound=alt.TopLevelMixin)
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of one mode. Sequential and diverging ramps run from low to high; high is the same blue in both."""
+    """The colours of one mode. Ramps run from low to high; high is the same blue in both of them."""
 
     surface: str
     ink: str
@@ -88,8 +88,8 @@ def get_theme(name: str) -> Theme:
 
 
 def themed(chart: Chart, theme: Theme = LIGHT) -> Chart:
-    """`chart` with the fonts, axes and surface of the theme. Do this last: Altair cannot join configured charts."""
-    return chart.configure(**config(theme))  # type: ignore[attr-defined, no-any-return]
+    """`chart` with the fonts, axes and surface of the theme. Do it last: Altair cannot join such charts."""
+    return chart.configure(**config(theme))
 
 
 def config(theme: Theme) -> dict[str, Any]:
@@ -117,6 +117,11 @@ def config(theme: Theme) -> dict[str, Any]:
         "text": {"color": theme.ink, "fontSize": 11},
         "rule": {"color": theme.muted},
     }
+
+
+def layered(*parts: alt.Chart, width: float, height: float, title: str = "") -> alt.LayerChart:
+    """Charts on top of each other, the last in front."""
+    return alt.LayerChart(layer=list(parts)).properties(width=width, height=height, title=title)
 
 
 def feature_color(features: Sequence[str], theme: Theme, **options: Any) -> alt.Color:

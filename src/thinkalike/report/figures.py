@@ -27,6 +27,7 @@ from thinkalike.report import frames
 from thinkalike.report.pairs import Pick, picks
 
 FORMATS = ("png", "svg", "pdf")
+Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
 Frames = Mapping[str, pd.DataFrame]
 Source = Callable[[str], Data]
 """From the name of a table to the table, or to its name alone for a chart whose data come later"""
@@ -50,7 +51,7 @@ def chart_frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
 def build_charts(
     comparison: Comparison, tables: Frames, *, source: Source, theme: Theme = LIGHT, in_page: bool = False
-) -> dict[str, alt.TopLevelMixin]:
+) -> dict[str, Chart]:
     """The charts over all layers; `in_page` leaves to the page what it writes itself: titles and legends."""
     order = [readable(name) for name in frames.feature_order(comparison)]
     systems = list(comparison.systems)
@@ -59,7 +60,7 @@ def build_charts(
     def titled(text: str) -> str:
         return "" if in_page else text
 
-    charts: dict[str, alt.TopLevelMixin] = {}
+    charts: dict[str, Chart] = {}
     if "systems" in tables:
         blocks = frames.blocks_between(comparison)
         charts["systems"] = system_pairs(
@@ -131,11 +132,11 @@ def build_pair_charts(
     source: Source,
     theme: Theme = LIGHT,
     in_page: bool = False,
-) -> dict[str, alt.TopLevelMixin]:
-    """The charts of one pair: `scatter`, `bars`, and per feature `words-K`, the K-th in the order of colours."""
+) -> dict[str, Chart]:
+    """The charts of one pair: `scatter`, `bars`, and `words-K` coloured by the K-th feature."""
     order = frames.feature_order(comparison)
     compared = [readable(name) for name in order if name in comparison.features]
-    charts: dict[str, alt.TopLevelMixin] = {
+    charts: dict[str, Chart] = {
         "scatter": importance_scatter(
             source("scatter"),
             names=(f"importance in {names[0]}", f"importance in {names[1]}"),
@@ -164,7 +165,7 @@ def build_pair_charts(
 
 
 def page_specs(comparison: Comparison, tables: Frames, theme: Theme) -> dict[str, Any]:
-    """The specifications that the page draws in one theme; data come from the page under the charts' names."""
+    """The specifications that the page draws in one theme; it adds the data under the charts' names."""
     charts = build_charts(comparison, tables, source=alt.NamedData, theme=theme, in_page=True)
     # The page writes the names of the two layers over these placeholders.
     names = ("{a}", "{b}")
@@ -172,7 +173,7 @@ def page_specs(comparison: Comparison, tables: Frames, theme: Theme) -> dict[str
     specs = {}
     for name, chart in charts.items():
         # The tests validate the charts; here it would only cost time.
-        spec = chart.to_dict(validate=False)  # type: ignore[attr-defined]
+        spec = chart.to_dict(validate=False)
         specs[name] = {key: value for key, value in spec.items() if key not in ("$schema", "config")}
     return specs
 
@@ -201,10 +202,10 @@ def pair_figure(comparison: Comparison, i: int, j: int, theme: Theme = LIGHT) ->
     names = row_name(comparison.rows[i]), row_name(comparison.rows[j])
     order = frames.feature_order(comparison)
     scatter = tables["scatter"]
-    top = scatter.loc[(scatter["a"] + scatter["b"]).idxmax(), "feature"]
+    top = scatter["feature"].iloc[int((scatter["a"] + scatter["b"]).argmax())]
     k = [readable(name) for name in order].index(str(top))
 
-    def with_words(row: int) -> dict[str, alt.TopLevelMixin]:
+    def with_words(row: int) -> dict[str, Chart]:
         words = {"words": pd.DataFrame()}
         if comparison.word_maps is not None:
             words["words"] = frames.word_frame(comparison, row, frames.item_colours(comparison, order)[k])
@@ -214,7 +215,7 @@ def pair_figure(comparison: Comparison, i: int, j: int, theme: Theme = LIGHT) ->
     parts = [first["scatter"], first["bars"]]
     if comparison.word_maps is not None:
         parts += [
-            charts[f"words-{k}"].properties(title=f"words in {name}")  # type: ignore[attr-defined]
+            charts[f"words-{k}"].properties(title=f"words in {name}")
             for charts, name in zip((first, second), names, strict=True)
         ]
     title = f"{names[0]} and {names[1]}"
@@ -236,7 +237,10 @@ def write_figures(
     format: str = "png",
     pairs: list[Pick] | None = None,
 ) -> list[Path]:
-    """Write every chart into `directory` as PNG, SVG or PDF; of the pairs of layers those in `pairs` (the extremes)."""
+    """Write every chart into `directory` as PNG, SVG or PDF.
+
+    Of the pairs of layers those in `pairs`, which are the extremes unless given.
+    """
     if format not in FORMATS:
         raise UnknownName.among("figure format", format, FORMATS)
     directory = Path(directory)
@@ -259,11 +263,9 @@ def file_stem(text: str) -> str:
 
 
 def measure_title(measure: str) -> str:
-    return (
-        "By features"
-        if measure == FEATURES
-        else f"By geometry ({measure.upper() if len(measure) < 5 else measure})"
-    )
+    """`By features`, `By geometry (RSA)`."""
+    name = measure.upper() if len(measure) < 5 else measure
+    return "By features" if measure == FEATURES else f"By geometry ({name})"
 
 
 def value_label(measure: str) -> str:

@@ -69,7 +69,7 @@ def profile_frame(profile: Profile) -> pd.DataFrame:
 
 
 def score_frame(profile: Profile) -> pd.DataFrame:
-    """ρ with its bootstrap interval, or the standard deviation over folds; and the ceiling where it is known."""
+    """ρ with its bootstrap interval, or its spread over folds; and the ceiling where it is known."""
     table = profile.layer_frame()
     if "score_low" in table:
         low, high = table["score_low"], table["score_high"]

@@ -30,8 +30,8 @@ TABLES = "tables"
 def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> Path:
     """Write the page into `directory`, beside the tables of the run, and return its path.
 
-    The page is whole in itself: it makes no request, and opens from a disk, a mail or a web server alike. It links to
-    the tables that lie in `directory`/tables.
+    The page is whole in itself: it makes no request, and opens from a disk, a mail or a web server alike. It
+    links to the tables that lie in `directory`/tables.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def chart_library() -> str:
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     rounded = table.round(5)
     return [
-        {key: None if pd.isna(value) else value for key, value in row.items()}
+        {str(key): None if pd.isna(value) else value for key, value in row.items()}
         for row in rounded.to_dict(orient="records")
     ]
 

@@ -12,10 +12,10 @@ import pandas as pd
 from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.inference import BlockTest
-from thinkalike.comparison.similarity import FEATURES
 from thinkalike.comparison.words import listed, number, p_text, readable
 from thinkalike.report import frames
 from thinkalike.report.figures import measure_title, value_label
+from thinkalike.report.methods import methods
 from thinkalike.report.pairs import Pick, geometric_measure, picks
 
 
@@ -86,7 +86,7 @@ class Summary:
     correlations_alt: str
     cautions: tuple[str, ...]
     power: tuple[tuple[str, ...], ...]
-    methods: tuple[str, ...]
+    methods: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     items_are_words: bool
@@ -113,7 +113,7 @@ def summarise(comparison: Comparison) -> Summary:
         correlations_alt=_correlations_alt(comparison, order),
         cautions=tuple(caution.text for caution in comparison.cautions),
         power=_table(comparison.power),
-        methods=_methods(comparison),
+        methods=methods(comparison),
         settings=_flat(comparison.settings),
         versions=_flat(comparison.versions),
         items_are_words="word" in comparison.stimuli.items,
@@ -161,9 +161,9 @@ def _system(comparison: Comparison, name: str) -> System:
         model="" if model == name else str(model),
         alt=f"Line chart of importance over the {len(leaders)} layers of {name}. Most important: {leading}.",
         score_alt=(
-            f"Line chart of ρ over the layers of {name}: from {number(scores[0])} in layer {profile.layers[0]} to "
-            f"{number(scores[-1])} in layer {profile.layers[-1]}, lowest {number(float(np.nanmin(scores)))}, "
-            f"highest {number(float(np.nanmax(scores)))}."
+            f"Line chart of ρ over the layers of {name}: {number(scores[0])} in the first, "
+            f"{number(scores[-1])} in the last, lowest {number(float(np.nanmin(scores)))}, highest "
+            f"{number(float(np.nanmax(scores)))}."
         ),
     )
 
@@ -218,8 +218,8 @@ def _agreement(agreement: Agreement) -> str:
     if np.isfinite(agreement.rho_between):
         between = f", ρ = {number(agreement.rho_between)} between systems only"
     return (
-        f"The two matrices ({value_label(agreement.a)} and {value_label(agreement.b)}) order the pairs of layers alike "
-        f"at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all layers, "
+        f"The matrices of {value_label(agreement.a)} and {value_label(agreement.b)} order the pairs of "
+        f"layers alike at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all layers, "
         f"{p_text(agreement.p_within)} permuting layers within systems only, which is the stricter test; "
         f"{agreement.n_permutations:,} permutations)."
     )
@@ -233,7 +233,7 @@ def _layer_map(comparison: Comparison, measure: str) -> LayerMapText:
         measure=measure,
         title=measure_title(measure),
         faith=f"stress {number(stress)} ({verdict})",
-        alt=f"Map of the {len(layer_map.rows)} layers of {listed(list(comparison.systems))}, {measure_title(measure)}.",
+        alt=f"Map of the layers of {listed(list(comparison.systems))}. {measure_title(measure)}.",
     )
 
 
@@ -241,7 +241,7 @@ def _correlations_alt(comparison: Comparison, order: tuple[str, ...]) -> str:
     frame = frames.correlation_frame(comparison, frames.feature_order(comparison))
     if frame.empty:
         return "No correlations between features are known."
-    top = frame.loc[frame["correlation"].abs().idxmax()]
+    top = frame.iloc[int(frame["correlation"].abs().argmax())]
     return (
         f"Correlations among {len(order)} features. The strongest is between {top['a']} and {top['b']}: "
         f"{number(float(top['correlation']))}."
@@ -261,45 +261,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return f"{value:.3f}".rstrip("0").rstrip(".")
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
-
-
-def _methods(comparison: Comparison) -> tuple[str, ...]:
-    """How the numbers came about, in plain sentences; the settings stand in a table of their own."""
-    n_features = len(comparison.features)
-    paragraphs = [
-        "Importance. For each layer, a metric-learning encoding model predicts how far apart two items are from the "
-        "features in which they differ (Jalouzot et al. 2024; Salle et al. 2024). ρ is the Spearman correlation of "
-        "predicted and true distances on held-out items. The importance of a feature is how much ρ drops when that "
-        "feature is permuted.",
-        "Likeness by features, τ_w. Two layers are alike when the same features rank high in both: Kendall's τ of "
-        "the two importance profiles, weighted so that the top ranks count most (Vigna 2015). It runs from −1 to 1 "
-        "and is an exact sum over features, which the bars show.",
-        f"Chance. With {n_features} features, rankings agree by accident more often than one expects. The null "
-        "relabels the features of one whole system, for all its layers together. p of two systems compares the mean "
-        "of their block with that null, q corrects it for the number of pairs of systems (Benjamini–Hochberg); the p "
-        "of a single pair of layers is given as it is, and corrected for all pairs of layers of the two systems.",
-    ]
-    if geometric_measure(comparison) == "rsa":
-        paragraphs.append(
-            "Likeness by geometry, RSA. The Spearman correlation of all distances between items in one layer with "
-            "those in the other (Kriegeskorte et al. 2008). The share that the features explain comes from regressing "
-            "both sets of distance ranks on the same feature differences."
-        )
-    if any(profile.bootstrap is not None for profile in comparison.profiles.values()):
-        paragraphs.append(
-            "Uncertainty. Bands and ranges are over resamples of the sentences (bootstrap). For τ_w, a statistic of "
-            "ranks, they show stability and are not confidence intervals."
-        )
-    paragraphs.append(
-        "Maps. Layers are placed by multidimensional scaling so that near means alike; words by classical "
-        "multidimensional scaling of their vectors. Directions have no meaning, only distances."
-    )
-    if comparison.controls is not None:
-        paragraphs.append(
-            "Untrained copies. The same architectures with random weights, shown the same items: what architecture "
-            "and stimuli give without any learning."
-        )
-    return tuple(paragraphs)
 
 
 def _flat(mapping: Mapping[str, Any], prefix: str = "") -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,73 @@
+"""How the numbers came about, in plain sentences."""
+
+from __future__ import annotations
+
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.report.pairs import geometric_measure
+
+IMPORTANCE = (
+    "Importance",
+    "For each layer, a metric-learning encoding model predicts how far apart two items are from the "
+    "features in which they differ (Jalouzot et al. 2024; Salle et al. 2024). ρ is the Spearman "
+    "correlation of predicted and true distances on held-out items. The importance of a feature is how "
+    "much ρ drops when that feature is permuted. The ceiling is the ρ that a perfect model could reach,"
+    " estimated from halves of the units.",
+)
+TAU = (
+    "Likeness by features, τ_w",
+    "Two layers are alike when the same features rank high in both: Kendall's τ of the two importance "
+    "profiles, weighted so that the top ranks count most (Vigna 2015). It runs from −1 to 1 and is an "
+    "exact sum over features, which the bars show.",
+)
+CHANCE = (
+    "Chance",
+    "With {n_features} features, rankings agree by accident more often than one expects. The null "
+    "relabels the features of one whole system, for all its layers together. The p of two systems "
+    "compares the mean of their block with that null; q corrects it for the number of pairs of systems "
+    "(Benjamini–Hochberg). The p of a single pair of layers is given as it is, and corrected for all "
+    "pairs of layers of the two systems.",
+)
+RSA = (
+    "Likeness by geometry, RSA",
+    "The Spearman correlation of all distances between items in one layer with those in the other "
+    "(Kriegeskorte et al. 2008). The share that the features explain comes from regressing both sets of"
+    " distance ranks on the same feature differences.",
+)
+BOOTSTRAP = (
+    "Uncertainty",
+    "The bands of ρ and the ranges of τ_w are over resamples of the sentences (bootstrap). For τ_w, a "
+    "statistic of ranks, they show stability and are not confidence intervals.",
+)
+MAPS = (
+    "Maps",
+    "Layers are placed by multidimensional scaling so that near means alike; words by classical "
+    "multidimensional scaling of their vectors. Directions have no meaning, only distances.",
+)
+UNTRAINED = (
+    "Untrained copies",
+    "The same architectures with random weights, shown the same items: what architecture and stimuli "
+    "give without any learning.",
+)
+TRAJECTORIES = (
+    "Profile distance",
+    "Between two systems of any depths: the root mean squared difference of their importance profiles "
+    "along the best monotone alignment of their layers (dynamic time warping).",
+)
+
+
+def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """Heading and text of what applies to this comparison; its settings stand in a table of their own."""
+    several = len(comparison.systems) > 1
+    chance = (CHANCE[0], CHANCE[1].format(n_features=len(comparison.features)))
+    resampled = any(profile.bootstrap is not None for profile in comparison.profiles.values())
+    parts = {
+        IMPORTANCE: True,
+        TAU: True,
+        chance: True,
+        RSA: geometric_measure(comparison) == "rsa",
+        BOOTSTRAP: resampled,
+        MAPS: bool(comparison.layer_maps) or comparison.word_maps is not None,
+        UNTRAINED: comparison.controls is not None,
+        TRAJECTORIES: several,
+    }
+    return tuple(part for part, applies in parts.items() if applies)
