@@ -219,8 +219,8 @@ def _agreement(agreement: Agreement) -> str:
         between = f", ρ = {number(agreement.rho_between)} between systems only"
     return (
         f"The matrices of {value_label(agreement.a)} and {value_label(agreement.b)} order the pairs of "
-        f"layers alike at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all layers, "
-        f"{p_text(agreement.p_within)} permuting layers within systems only, which is the stricter test; "
+        f"layers alike at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all "
+        f"layers, {p_text(agreement.p_within)} permuting layers within systems only, which is the stricter test; "
         f"{agreement.n_permutations:,} permutations)."
     )
 
