@@ -22,12 +22,14 @@ VERBS = ("saw", "loved", "followed", "knew", "heard", "found", "kept", "brought"
 def story(seed: int, n_sentences: int) -> str:
     """Sentences that differ from document to document, in two paragraphs."""
     rng = random.Random(seed)
-    made = [
-        f"The {rng.choice(NOUNS)} {rng.choice(VERBS)} the {rng.choice(NOUNS)} of {seed}{k}."
-        if k % 3 == 0
-        else f"Then {rng.choice(NAMES)} {rng.choice(VERBS)} the {rng.choice(NOUNS)} and the {rng.choice(NOUNS)}."
-        for k in range(n_sentences)
-    ]
+
+    def sentence(k: int) -> str:
+        first, second = rng.choice(NOUNS), rng.choice(NOUNS)
+        if k % 3 == 0:
+            return f"The {first} {rng.choice(VERBS)} the {second} of {seed}{k}."
+        return f"Then {rng.choice(NAMES)} {rng.choice(VERBS)} the {first} and the {second}."
+
+    made = [sentence(k) for k in range(n_sentences)]
     half = n_sentences // 2
     return " ".join(made[:half]) + "\n\n" + "\n".join(made[half:])
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from thinkalike.training.batches import IGNORED, Tokens, causal_batch, masked_batch, rows
+from thinkalike.training.batches import IGNORED, Tokens, causal_batch, cut, masked_batch, rows
 
 SPECIAL = {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "eos": 4}
 
@@ -38,6 +38,12 @@ def test_every_token_of_the_text_is_shown_in_time(tokens: Tokens) -> None:
     for step in range(400):
         seen |= set(rows(marked, seed=0, step=step, length=32, size=256).ravel().tolist())
     assert len(seen & set(range(len(tokens.running)))) > 0.95 * len(tokens.running)
+
+
+def test_cutting_keeps_the_tokens_and_their_order() -> None:
+    assert cut(np.arange(12).reshape(2, 6), 3).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert cut(np.arange(5)[None], 3).tolist() == [[0, 1, 2, 3, 4]]
+    assert cut(np.arange(7)[None], 3).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_causal_labels_are_the_next_tokens() -> None:

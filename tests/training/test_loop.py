@@ -22,9 +22,7 @@ TinyPlan = Callable[..., Plan]
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = loop.rows
-    monkeypatch.setattr(
-        loop, "rows", lambda *given, length, **where: rows(*given, size=256, length=length // 8, **where)
-    )
+    monkeypatch.setattr(loop, "rows", lambda *given, **where: rows(*given, size=256, length=64, **where))
 
 
 def train(plan: Plan, tokens: Tokens, folder: Path, **options: Any) -> loop.Run:

@@ -58,6 +58,12 @@ def _windows(stream: np.ndarray, starts: np.ndarray, length: int) -> np.ndarray:
     return stream[starts[:, None] + np.arange(length)].astype(np.int64)
 
 
+def cut(ids: np.ndarray, length: int) -> np.ndarray:
+    """The same tokens in rows of `length`; rows that are shorter stay as they are, and a rest is left out."""
+    pieces = ids.shape[1] // length
+    return ids[:, : pieces * length].reshape(-1, length) if pieces > 1 else ids
+
+
 def causal_batch(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels for next-token prediction: the label of a position is the token after it."""
     return ids[:, :-1], ids[:, 1:]

@@ -16,6 +16,7 @@ from thinkalike.models.bundle import load_folder
 from thinkalike.models.cards import Card, write_card
 from thinkalike.training.batches import Tokens, rows
 from thinkalike.training.figures import Figures, Sample, measure
+from thinkalike.training.loop import SHORT
 from thinkalike.training.plans import Plan
 from thinkalike.training.prepare import ACCOUNT, load_tokenizer
 from thinkalike.training.tokens import for_masked_models
@@ -111,13 +112,14 @@ def make_card(
 def settings(plan: Plan) -> dict[str, Any]:
     """The hyperparameters that a card names."""
     final = plan.decay * plan.steps
+    short = f"; the first {plan.short_steps} steps cut into pieces of {SHORT}" if plan.short_steps else ""
     return {
         "optimizer, matrices of the blocks": f"Muon, learning rate {plan.matrix_rate}, momentum 0.95",
         "optimizer, all else": f"AdamW, learning rate {plan.rate}, betas 0.9 and 0.98",
         "weight decay": 0.01,
         "gradient norm": "at most 1",
         "schedule": f"{plan.warm_up} steps up, level, the last {final:.0f} of {plan.steps} down to zero",
-        "batch": "4,096 tokens: rows of 256, or of one short sentence each",
+        "batch": f"4,096 tokens: rows of 256, or of one short sentence each{short}",
         "dropout": 0,
         "precision": "float32",
     }
@@ -126,6 +128,8 @@ def settings(plan: Plan) -> dict[str, Any]:
 def notes(card: Card, plan: Plan) -> list[str]:
     """What a reader must be told."""
     found = []
+    if card.architecture.startswith(("Bert", "GPT2", "NanoDecoder")):
+        found.append("The position embeddings are sinusoids that training did not change.")
     if "activation" in plan.shape:
         found.append(ACTIVATION_NOTE)
     if card.task == "causal" and not card.beats_kneser_ney:

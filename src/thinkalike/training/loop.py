@@ -15,11 +15,10 @@ import torch
 
 from thinkalike.errors import StoreError
 from thinkalike.progress import progress
-from thinkalike.training.batches import IGNORED, Tokens, causal_batch, masked_batch, rows
+from thinkalike.training.batches import IGNORED, Tokens, causal_batch, cut, masked_batch, rows
 from thinkalike.training.loss import linear_cross_entropy
 from thinkalike.training.muon import Muon
 from thinkalike.training.plans import Plan
-from thinkalike.training.tokens import CONTEXT
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -113,8 +112,9 @@ def train(
 
 
 def _step(run: Run, plan: Plan, tokens: Tokens, special: dict[str, int]) -> float:
-    length = SHORT if run.step < plan.short_steps else CONTEXT
-    ids = rows(tokens, seed=plan.seed, step=run.step, length=length)
+    ids = rows(tokens, seed=plan.seed, step=run.step)
+    if run.step < plan.short_steps:
+        ids = cut(ids, SHORT)
     if plan.task == "masked":
         vocabulary = run.model.config.vocab_size
         inputs, labels = masked_batch(

@@ -31,7 +31,7 @@ class Plan:
     rate: float = 0.003  # AdamW, for all else
     warm_up: int = 100
     decay: float = 0.25  # the last share of the steps, linear to zero
-    short_steps: int = 0  # steps at the start with rows of 32 tokens
+    short_steps: int = 0  # steps at the start whose rows are cut into pieces of 32 tokens
     revisions: tuple[int, ...] = field(default=())  # steps whose weights are kept as well
 
 
@@ -52,11 +52,12 @@ def _bert(**shape: Any) -> PreTrainedModel:
     return model
 
 
-def _fix_sinusoids(weight: torch.nn.Parameter, *, scale: float = 0.1) -> None:
+def _fix_sinusoids(weight: torch.Tensor, *, scale: float = 0.1) -> None:
     """Set the position embeddings to the code of Vaswani et al. (2017), which training does not change.
 
-    A masked model can say nothing until its heads find the neighbours. Among random positions it must learn
-    that for each of 256 places and sits on the unigram loss for long; here a neighbour is one rotation away.
+    A model goes beyond bigrams (a masked one beyond unigrams) when its heads find the neighbours. Among
+    random positions it must learn that for each of 256 places, which takes long; here a neighbour is one
+    rotation away.
     """
     import torch
 
@@ -81,7 +82,9 @@ def _gpt2(**shape: Any) -> PreTrainedModel:
         **_CAUSAL_IDS,
         **shape,
     )
-    return GPT2LMHeadModel(config)
+    model = GPT2LMHeadModel(config)
+    _fix_sinusoids(model.transformer.wpe.weight)
+    return model
 
 
 def _mamba(**shape: Any) -> PreTrainedModel:
@@ -111,11 +114,19 @@ def _neox(**shape: Any) -> PreTrainedModel:
 def _decoder(**shape: Any) -> PreTrainedModel:
     from thinkalike.models.solu import NanoDecoderConfig, NanoDecoderForCausalLM
 
-    return NanoDecoderForCausalLM(NanoDecoderConfig(vocab_size=VOCABULARY, **shape))
+    model = NanoDecoderForCausalLM(NanoDecoderConfig(vocab_size=VOCABULARY, **shape))
+    _fix_sinusoids(model.model.embed_positions.weight)
+    return model
 
 
 def _nanda(activation: str, layers: int, seed: int = 0) -> Plan:
-    return Plan(_decoder, {"activation": activation, "num_hidden_layers": layers}, steps=2000, seed=seed)
+    return Plan(
+        _decoder,
+        {"activation": activation, "num_hidden_layers": layers},
+        steps=2000,
+        seed=seed,
+        short_steps=400,
+    )
 
 
 def _pythia(width: int, layers: int, heads: int, revisions: tuple[int, ...] = ()) -> Plan:
@@ -125,7 +136,7 @@ def _pythia(width: int, layers: int, heads: int, revisions: tuple[int, ...] = ()
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
     }
-    return Plan(_neox, shape, steps=2000, revisions=revisions)
+    return Plan(_neox, shape, steps=2000, short_steps=400, revisions=revisions)
 
 
 _TRANSFORMER = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
@@ -134,7 +145,7 @@ PLANS: dict[str, Plan] = {
     "nano-bert": Plan(
         _bert, {**_TRANSFORMER, "intermediate_size": 512}, steps=4000, task="masked", short_steps=400
     ),
-    "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=4000),
+    "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=4000, short_steps=400),
     "nano-mamba": Plan(
         _mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=4000
     ),
