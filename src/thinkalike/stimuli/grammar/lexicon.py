@@ -82,7 +82,7 @@ def _read_category(name: str, table: Any, source: Source, domain: Domain, sectio
     constants = {key: str(value) for key, value in table.items() if key not in ("words", "distinct")}
     for feature, value in constants.items():
         domain.check(feature, value, source, source.key_line(section, feature))
-    first = source.block_line(table["words"])
+    first = source.block_line(section, "words", table["words"])
     rows = [(first + i, line.split()) for i, line in enumerate(table["words"].split("\n")) if _is_row(line)]
     if len(rows) < 2:
         raise source.error(

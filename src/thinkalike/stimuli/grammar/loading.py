@@ -75,22 +75,29 @@ def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str
     source = read_source(_path_of(grammar))
     words = _lexicon_source(source, lexicon)
     domain = read_domain(source, words)
+    start, items, rules = _read_syntax(source, domain)
+    sections = source.content["lexicon"] if words is None else words.content
+    _check_rules(start, rules, [name for name in sections if name != "internal"], source)
+    # Only the sections that the rules use are read: one lexicon can serve several grammars.
+    mentioned = {symbol.name for group in rules.values() for rule in group for symbol in rule.symbols}
+    used = {name: sections[name] for name in sections if name in mentioned and name not in rules}
+    categories = read_lexicon(used, words or source, domain, prefix="" if words else "lexicon.")
+    return Grammar(source.path, start, rules, categories, domain, items, _read_full_stops(source, domain))
+
+
+def _read_syntax(source: Source, domain: Domain) -> tuple[str, str, dict[str, list[Rule]]]:
+    """The start category, the sort of items, and the rules of each category."""
     syntax = source.content.get("syntax")
     if not isinstance(syntax, dict) or not isinstance(syntax.get("rules"), str):
         raise source.error(1, "there is no section [syntax] with rules = '''…'''.")
     rules: dict[str, list[Rule]] = {}
     for rule in read_rules(syntax["rules"], source, domain):
         rules.setdefault(rule.left.name, []).append(rule)
-    start = str(syntax.get("start", next(iter(rules))))
-    items = str(syntax.get("items", "words"))
+    items = str(syntax.get("items", ITEMS[0]))
     if items not in ITEMS:
-        raise source.error(
-            source.key_line("syntax", "items"), str(UnknownName.among("sort of items", items, ITEMS))
-        )
-    used = {symbol.name for group in rules.values() for rule in group for symbol in rule.symbols}
-    categories = _read_words(words, source, domain, used - set(rules))
-    _check_rules(start, rules, categories, source)
-    return Grammar(source.path, start, rules, categories, domain, items, _read_full_stops(source, domain))
+        line = source.key_line("syntax", "items")
+        raise source.error(line, str(UnknownName.among("sort of items", items, ITEMS)))
+    return str(syntax.get("start", next(iter(rules)))), items, rules
 
 
 def _path_of(grammar: str | os.PathLike[str]) -> Path:
@@ -117,18 +124,6 @@ def _lexicon_source(source: Source, lexicon: str | os.PathLike[str] | None) -> S
     return None
 
 
-def _read_words(
-    words: Source | None, source: Source, domain: Domain, used: set[str]
-) -> dict[str, LexicalCategory]:
-    """The sections of the lexicon that the rules use: one lexicon can serve several grammars."""
-    if words is None:
-        own = source.content["lexicon"]
-        return read_lexicon(
-            {name: own[name] for name in own if name in used}, source, domain, prefix="lexicon."
-        )
-    return read_lexicon({name: words.content[name] for name in words.content if name in used}, words, domain)
-
-
 def _read_full_stops(source: Source, domain: Domain) -> tuple[tuple[str, dict[str, str]], ...]:
     given: dict[str, Any] = source.content.get("full_stop", {})
     stops = []
@@ -141,9 +136,7 @@ def _read_full_stops(source: Source, domain: Domain) -> tuple[tuple[str, dict[st
     return (*stops, (".", {}))
 
 
-def _check_rules(
-    start: str, rules: dict[str, list[Rule]], lexicon: dict[str, LexicalCategory], source: Source
-) -> None:
+def _check_rules(start: str, rules: dict[str, list[Rule]], lexicon: list[str], source: Source) -> None:
     if start not in rules:
         line = source.key_line("syntax", "start")
         raise source.error(line, str(UnknownName.among("category with rules", start, rules)))

@@ -55,8 +55,8 @@ class Rule:
 
 
 def read_rules(block: str, source: Source, domain: Domain) -> list[Rule]:
-    """Read the rules of a multi-line string."""
-    first = source.block_line(block)
+    """Read the rules of a multi-line string, `rules` in `[syntax]`."""
+    first = source.block_line("syntax", "rules", block)
     texts: list[tuple[int, str]] = []
     for number, line in enumerate(block.split("\n"), start=first):
         line = line.split("#")[0].rstrip()

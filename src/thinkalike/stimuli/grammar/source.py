@@ -20,9 +20,11 @@ class Source:
     text: str
     content: dict[str, Any]
 
-    def block_line(self, block: str) -> int:
-        """The line on which a multi-line string starts."""
-        return self.text.count("\n", 0, max(self.text.find(block), 0)) + 1
+    def block_line(self, section: str, key: str, block: str) -> int:
+        """The line on which the multi-line string starts that is set as `key` in `[section]`."""
+        lines_before = self.key_line(section, key) - 1
+        start = len("".join(self.text.splitlines(keepends=True)[:lines_before]))
+        return self.text.count("\n", 0, max(self.text.find(block, start), start)) + 1
 
     def key_line(self, section: str, key: str) -> int:
         """The line on which `key` is set in `[section]`; 1 when it is written in a way we cannot find."""
