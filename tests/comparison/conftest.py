@@ -1,13 +1,20 @@
-"""Profiles made by hand for the tests."""
+"""Profiles made by hand, and a planted world."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from thinkalike.activations import Activations
+from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.comparing import compare
+from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
+from thinkalike.stimuli import Stimuli
 
 FEATURES = ("word_length", "gender", "number", "part_of_speech", "tense", "person", "position", "question")
 
@@ -47,3 +54,56 @@ def _profile(
 @pytest.fixture
 def make_profile() -> Callable[..., Profile]:
     return _profile
+
+
+def _plant(
+    stimuli: Stimuli,
+    system: str,
+    weights: Mapping[str, float],
+    *,
+    n_layers: int = 3,
+    n_units: int = 24,
+    noise: float = 1.0,
+    seed: int = 0,
+) -> Activations:
+    """A system that is organised by the given features: each level a random direction of the given length."""
+    rng = np.random.default_rng(seed)
+    layers = {}
+    for layer in range(n_layers):
+        X = noise * rng.normal(size=(len(stimuli), n_units))
+        for feature, weight in weights.items():
+            levels = pd.factorize(stimuli.features[feature])[0]  # −1 where the value is missing
+            directions = weight * rng.normal(size=(levels.max() + 1, n_units))
+            X += np.where(levels[:, None] >= 0, directions[levels], 0.0)
+        layers[layer] = X
+    return Activations.from_arrays(layers, system=system, stimuli=stimuli)
+
+
+@pytest.fixture(scope="session")
+def plant() -> Callable[..., Activations]:
+    return _plant
+
+
+@pytest.fixture(scope="session")
+def sentences() -> Stimuli:
+    """Few features, so that relabelling is fast."""
+    made = Stimuli.from_grammar(n_sentences=80, seed=0)
+    kept = ["number", "part_of_speech", "tense", "word_position", "word_length", "question"]
+    return Stimuli(made.features[kept], items=made.items, sentences=made.sentences)
+
+
+@pytest.fixture(scope="session")
+def world(sentences: Stimuli) -> dict[str, Activations]:
+    """Two systems that care about part of speech and number, and a third about position and length."""
+    return {
+        "ada": _plant(sentences, "ada", {"part_of_speech": 1.5, "number": 1.5}, seed=1),
+        "bob": _plant(sentences, "bob", {"part_of_speech": 1.5, "number": 1.5}, n_layers=4, seed=2),
+        "cleo": _plant(sentences, "cleo", {"word_position": 1.5, "word_length": 1.5}, seed=3),
+    }
+
+
+@pytest.fixture(scope="session")
+def comparison(sentences: Stimuli, world: dict[str, Activations]) -> Comparison:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CautionWarning)
+        return compare(list(world.values()), sentences, measures=["cka"], resamples=20)

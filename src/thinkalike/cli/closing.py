@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,28 +21,30 @@ def close(comparison: Comparison, report: Path | None) -> None:
 
     console = Console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("systems", "mean τ_w", "q", "chance 95 %", "untrained", "mean RSA", "most alike layers"):
-        table.add_column(name, justify="left" if name in ("systems", "most alike layers") else "right")
+    for name in ("systems", "mean τ_w", "q", "chance 95 %", "untrained", "mean RSA", "best layers"):
+        table.add_column(name, justify="left" if name in ("systems", "best layers") else "right")
     for block in comparison.matrices["features"].blocks:
         if block.a == block.b:
             continue
         table.add_row(
-            f"{block.a} and {block.b}",
+            f"{block.a}, {block.b}",
             number(block.mean),
             f"{block.q:.2g}",
             number(block.null_95),
             number(block.control) if isfinite(block.control) else "–",
             number(comparison.matrices["rsa"].block_mean(block.a, block.b)),
-            f"{block.a}:{block.layer_a} and {block.b}:{block.layer_b} ({number(block.maximum)})",
+            f"{block.layer_a}, {block.layer_b} ({number(block.maximum)})",
         )
     typer.echo("")
     for sentence in comparison.answer:
-        console.print(sentence, highlight=False, markup=False)
+        typer.echo(fill(sentence, console.width))
     typer.echo("")
     console.print(table)
     if comparison.cautions:
         typer.echo("\nTo keep in mind:")
         for caution in comparison.cautions:
-            console.print(f"  · {caution.text}", highlight=False, markup=False)
+            typer.echo(
+                fill(f"· {caution.text}", console.width, initial_indent="  ", subsequent_indent="    ")
+            )
     if report is not None:
         typer.echo(f"\nReport: {report}")

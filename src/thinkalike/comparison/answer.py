@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy import stats
 
 from thinkalike.comparison.explain import MATTERS
 from thinkalike.comparison.inference import BlockTest
@@ -91,9 +92,9 @@ def _who_differs(
     opening = f"{outsider} is like them too" if too else f"{outsider} differs most"
     if max(difference.max(), -difference.min()) < 0.05:
         return f"{opening} (mean τ_w {number(mean)} with them), but no feature's share differs by 5 points."
-    link = "and differs by caring" if too else "it cares"
+    link = ", but cares" if too else ": it cares"
     return (
-        f"{opening} (mean τ_w {number(mean)} with them): {link} more about {against(more)} and less about "
+        f"{opening} (mean τ_w {number(mean)} with them){link} more about {against(more)} and less about "
         f"{against(less)}{_doubt(difference[more], more, odd, profiles[best.a], profiles[best.b])}."
     )
 
@@ -108,13 +109,21 @@ def _two_differ(a: Profile, b: Profile) -> str:
 
 
 def _doubt(difference: float, k: int, *profiles: Profile) -> str:
-    """A clause when a difference in the share of feature k is within two standard errors over the folds."""
-    error = np.sqrt(sum(_share_error(profile, k) ** 2 for profile in profiles))
-    return ", a difference within the spread over folds" if abs(difference) < 2 * error else ""
+    """A clause when a difference in the share of feature k, the largest of all, may be noise."""
+    resampled = all(profile.bootstrap is not None for profile in profiles)
+    error = np.sqrt(sum(_share_error(profile, k, resampled=resampled) ** 2 for profile in profiles))
+    tail = SIGNIFICANT / 2 / len(profiles[0].features)
+    n_folds = profiles[0].importance.shape[1]
+    if n_folds < 2 and not resampled:
+        return ""
+    limit = stats.norm.isf(tail) if resampled else stats.t.isf(tail, n_folds - 1)
+    return ", a difference that may be noise" if abs(difference) < limit * error else ""
 
 
-def _share_error(profile: Profile, k: int) -> float:
-    """Standard error over folds of a feature's share, averaged over layers."""
+def _share_error(profile: Profile, k: int, *, resampled: bool) -> float:
+    """Standard error of a feature's share averaged over layers: over resamples, or over folds."""
+    if resampled and profile.bootstrap is not None:
+        return float(importance_shares(profile.bootstrap.importance).mean(axis=1)[:, k].std(ddof=1))
     by_fold = importance_shares(profile.importance).mean(axis=0)[:, k]
     return float(by_fold.std(ddof=1) / np.sqrt(len(by_fold))) if len(by_fold) > 1 else float("nan")
 

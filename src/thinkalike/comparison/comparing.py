@@ -117,7 +117,7 @@ class _Work:
         return self._extract(f"{name}:untrained", system, untrained=True)
 
     def _extract(self, name: str, model: Any, **options: Any) -> Activations:
-        from thinkalike.activations.extract import extract
+        from thinkalike.activations import extract
 
         place = None if self.run is None else self.run.activations_path(name)
         return extract(str(model), self.stimuli, system=name, out=place, **{**self.extraction, **options})

@@ -56,7 +56,9 @@ def read_json(path: Path) -> dict[str, Any]:
 def file_name(name: str) -> str:
     """A name for a file that a system's name gives, different for different systems."""
     clean = re.sub(r"[^\w.@-]+", "-", name).strip("-.")[:60]
-    return clean if clean == name else f"{clean or 'system'}-{sha256(name.encode()).hexdigest()[:8]}"
+    return (
+        clean if clean and clean == name else f"{clean or 'system'}-{sha256(name.encode()).hexdigest()[:8]}"
+    )
 
 
 def numbers(values: Sequence[Any]) -> Floats:

@@ -1,0 +1,168 @@
+"""Results as the tables that charts draw: plain columns, people's names for features, axes with room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.charts.theme import LIGHT
+from thinkalike.comparison.maps import LayerMap
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.rows import Floats, Row, row_name, systems_of
+from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
+from thinkalike.comparison.words import readable
+
+TOTAL = "τ_w"
+"""The bar that stands for the sum of the contributions"""
+
+
+def colour_order(features: Sequence[str], importance: Floats) -> list[str]:
+    """The order that gives features their colours.
+
+    As in the stimuli, so that a feature has one colour in all runs on them; with more features than colours the
+    most important ones (`importance` is (n_layers, n_features)) come first and the rest are grey.
+    """
+    if len(features) <= len(LIGHT.features):
+        return list(features)
+    return by_importance(features, importance)
+
+
+def by_importance(features: Sequence[str], importance: Floats) -> list[str]:
+    """Features by their mean over layers, the highest first; those without any value last."""
+    known = np.isfinite(importance)
+    mean = np.where(known, importance, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    mean[~known.any(axis=0)] = -np.inf
+    return [features[k] for k in np.argsort(-mean, kind="stable")]
+
+
+def profile_table(profile: Profile) -> pd.DataFrame:
+    """Importance with the standard deviation over folds as its band."""
+    n_layers, n_features = len(profile.layers), len(profile.features)
+    mean, spread = profile.mean_importance.ravel(), np.nan_to_num(profile.spread.ravel())
+    table = pd.DataFrame(
+        {
+            "place": np.repeat(np.arange(n_layers), n_features),
+            "layer": np.repeat(layer_labels(profile), n_features),
+            "feature": [readable(name) for name in profile.features] * n_layers,
+            "importance": mean,
+            "low": mean - spread,
+            "high": mean + spread,
+        }
+    )
+    return table.dropna(subset="importance", ignore_index=True)
+
+
+def layer_labels(profile: Profile) -> list[str]:
+    return [str(layer) for layer in profile.layers]
+
+
+def score_table(profile: Profile) -> pd.DataFrame:
+    """ρ with its bootstrap interval, or its spread over folds; and the ceiling where it is known."""
+    layers = profile.layer_frame()
+    if "score_low" in layers:
+        low, high = layers["score_low"], layers["score_high"]
+    else:
+        spread = layers["score_spread"].fillna(0.0)
+        low, high = layers["score"] - spread, layers["score"] + spread
+    columns = {"layer": layer_labels(profile), "score": layers["score"], "low": low, "high": high}
+    table = pd.DataFrame({"place": np.arange(len(layers)), **columns})
+    return table.assign(ceiling=layers["ceiling"]) if "ceiling" in layers else table
+
+
+def importance_domain(tables: Sequence[pd.DataFrame]) -> tuple[float, float]:
+    """One axis of importance for all profiles, with a little room."""
+    low = min(0.0, *(table["low"].min() for table in tables))
+    high = max(0.05, *(table["high"].max() for table in tables))
+    room = 0.04 * (high - low)
+    return float(low - room), float(high + room)
+
+
+def score_floor(tables: Sequence[pd.DataFrame]) -> float:
+    """Where the axis of ρ begins: 0, or below the lowest interval."""
+    lowest = min(table["low"].min() for table in tables)
+    return float(min(0.0, np.floor(lowest * 10) / 10))
+
+
+def system_layers(rows: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Each system with the labels of its layers."""
+    return [(name, [str(layer) for owner, layer in rows if owner == name]) for name in systems_of(rows)]
+
+
+def cell_table(matrix: SimilarityMatrix) -> pd.DataFrame:
+    """One row per cell, by place."""
+    n = len(matrix.rows)
+    names = [row_name(row) for row in matrix.rows]
+    return pd.DataFrame(
+        {
+            "i": np.repeat(np.arange(n), n),
+            "j": np.tile(np.arange(n), n),
+            "value": matrix.values.ravel(),
+            "a": np.repeat(names, n),
+            "b": np.tile(names, n),
+        }
+    )
+
+
+def value_domain(matrix: SimilarityMatrix) -> tuple[float, float]:
+    """−1 … 1 or 0 … 1 for similarities; 0 … largest for distances."""
+    if matrix.kind == "distance":
+        return 0.0, float(np.nanmax(matrix.values))
+    return (-1.0, 1.0) if is_diverging(matrix) else (0.0, 1.0)
+
+
+def is_diverging(matrix: SimilarityMatrix) -> bool:
+    """Whether 0 is the middle of the colours: always for τ_w, and where values go clearly below 0."""
+    if matrix.kind == "distance":
+        return False
+    return matrix.measure == FEATURES or float(np.nanmin(matrix.values)) < -0.1
+
+
+def layer_map_table(layer_map: LayerMap) -> pd.DataFrame:
+    """Coordinates around 0; the first and the last layer of each system are written beside their points."""
+    table = layer_map.to_frame()
+    place = table.groupby("system", sort=False).cumcount()
+    last = table.groupby("system", sort=False)["system"].transform("size") - 1
+    x, y = centred(layer_map.coordinates).T
+    labels = table["layer"].astype(str)
+    ends = (place == 0) | (place == last)
+    return pd.DataFrame(
+        {"system": table["system"], "layer": labels, "place": place, "x": x, "y": y, "end": ends}
+    )
+
+
+def centred(coordinates: Floats) -> Floats:
+    """Moved so that the middle of the range is 0 on both axes."""
+    return coordinates - (coordinates.min(axis=0) + coordinates.max(axis=0)) / 2
+
+
+def map_extent(table: pd.DataFrame) -> float:
+    """Half the side of a square that holds the map, with room for labels."""
+    return float(max(table["x"].abs().max(), table["y"].abs().max(), 1e-9) * 1.15)
+
+
+def unit_maps(coordinates: Floats) -> Floats:
+    """Maps (..., n_items, 2) each scaled to −1 … 1: only distances within a map mean anything."""
+    middle = (coordinates.min(axis=-2, keepdims=True) + coordinates.max(axis=-2, keepdims=True)) / 2
+    moved = coordinates - middle
+    largest = np.abs(moved).max(axis=(-2, -1), keepdims=True)
+    return 0.97 * moved / np.where(largest > 0, largest, 1.0)
+
+
+def scatter_domain(scatter: pd.DataFrame) -> tuple[float, float]:
+    """One axis of importance for both layers, with room for a label above the highest."""
+    values = scatter[["a", "b"]].to_numpy()
+    low, high = min(0.0, float(np.nanmin(values))), max(0.01, float(np.nanmax(values)))
+    return low, high + 0.15 * (high - low)
+
+
+def measure_title(measure: str) -> str:
+    """`By features`, `By geometry (RSA)`."""
+    name = measure.upper() if len(measure) < 5 else measure
+    return "By features" if measure == FEATURES else f"By geometry ({name})"
+
+
+def value_label(measure: str) -> str:
+    """What a value of the measure is called on an axis."""
+    return {FEATURES: "τ_w", "rsa": "ρ (RSA)"}.get(measure, measure)

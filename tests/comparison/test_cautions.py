@@ -1,0 +1,165 @@
+"""Every caution appears when it should, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from thinkalike.comparison.cautions import CAUTIONS, Caution, Evidence, chance_level, find_cautions
+from thinkalike.comparison.power import power_table
+from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
+from thinkalike.comparison.similarity import SimilarityMatrix, by_features
+
+Make = Callable[..., Profile]
+GOOD = [
+    0.3,
+    0.05,
+    0.1,
+    0.25,
+    0.15,
+    0.08,
+    0.2,
+    0.02,
+    0.12,
+    0.01,
+    0.18,
+    0.06,
+    0.04,
+    0.03,
+    0.07,
+    0.22,
+    0.11,
+    0.09,
+]
+NAMES = tuple(f"feature_{k}" for k in range(len(GOOD)))
+
+
+@pytest.fixture
+def pair(make_profile: Make) -> list[Profile]:
+    """Eighteen features, good scores: nothing to warn of."""
+    return [make_profile(name, GOOD, features=NAMES, noise=1e-4, seed=k) for k, name in enumerate(("a", "b"))]
+
+
+def cautions(profiles: list[Profile], **changes: object) -> dict[str, Caution]:
+    matrix = by_features(profiles, n_samples=50)
+    evidence = replace(Evidence(profiles, replace(matrix, **changes)))  # type: ignore[arg-type]
+    return {c.kind: c for c in find_cautions(evidence)}
+
+
+def test_nothing_is_said_without_a_reason(pair: list[Profile]) -> None:
+    assert cautions(pair) == {}
+
+
+def test_low_scores(pair: list[Profile]) -> None:
+    scores = pair[0].scores.copy()
+    scores[1:] = 0.1
+    found = cautions([replace(pair[0], scores=scores), pair[1]])
+    assert found["low-score"].text == (
+        "a: the features explain little in layers 1–2 (ρ below 0.2, lowest 0.10): what ranks first there may "
+        "not matter much."
+    )
+    assert found["low-score"].systems == ("a",)
+
+
+def test_one_dominant_feature(pair: list[Profile]) -> None:
+    importance = pair[1].importance.copy()
+    importance[0, :, 2] = 20.0
+    found = cautions([pair[0], replace(pair[1], importance=importance)])
+    assert "b: feature 2 has more than 80 % of the importance in layer 0" in found["dominant-feature"].text
+
+
+def test_collinear_features(pair: list[Profile]) -> None:
+    correlations = np.eye(18)
+    correlations[3, 5] = correlations[5, 3] = -0.9
+    inflation = np.ones(18)
+    first = replace(pair[0], collinearity=Collinearity(NAMES, correlations, inflation))
+    text = cautions([first, pair[1]])["collinear-features"].text
+    assert "differ in feature 3 also tend to differ in feature 5 (r = −0.90)" in text
+    inflation[4] = 7.0
+    first = replace(pair[0], collinearity=Collinearity(NAMES, np.eye(18), inflation))
+    text = cautions([first, pair[1]])["collinear-features"].text
+    assert "The other features nearly predict feature 4 (variance inflation up to 7.0)" in text
+
+
+def test_few_features(make_profile: Make) -> None:
+    found = cautions(
+        [make_profile("a", GOOD[:6], features=NAMES[:6]), make_profile("b", GOOD[:6], features=NAMES[:6])]
+    )
+    assert found["few-features"].text.startswith("With 6 features chance alone takes τ_w to 0.6")
+    assert chance_level(8) == pytest.approx(0.556, abs=5e-4)
+
+
+def test_left_out_features(pair: list[Profile]) -> None:
+    importance = pair[0].importance.copy()
+    importance[:, :, 6] = np.nan
+    found = cautions([replace(pair[0], importance=importance), pair[1]])
+    assert "No importance could be computed for feature 6" in found["left-out-features"].text
+
+
+def test_duplicates_and_heavy_items(pair: list[Profile]) -> None:
+    diagnostics = LayerDiagnostics(np.ones(3), np.array([0.6, 0.0, 0.2]), np.array([0.02, 0.7, 0.02]))
+    found = cautions([replace(pair[0], diagnostics=diagnostics), pair[1]])
+    assert "a: up to 60 % of the items have the very same vector as another in layers 0, 2" in (
+        found["duplicated-vectors"].text
+    )
+    assert "a: 1 % of the items carry up to 70 % of the variance in layer 1" in found["top-heavy-layers"].text
+
+
+def test_unstable_similarities(pair: list[Profile]) -> None:
+    n = 6
+    found = cautions(pair, low=np.full((n, n), -0.2), high=np.full((n, n), 0.5))
+    assert (
+        "For 100 % of the pairs of layers τ_w moves by more than 0.5" in found["unstable-similarities"].text
+    )
+
+
+def test_no_better_than_untrained(pair: list[Profile]) -> None:
+    blocks = tuple(replace(b, control=b.mean + 0.01) for b in by_features(pair, n_samples=50).blocks)
+    found = cautions(pair, blocks=blocks)
+    assert (
+        "Untrained copies of a and b agree as much as the trained ones"
+        in found["no-better-than-untrained"].text
+    )
+
+
+def test_sampled_pairs(pair: list[Profile]) -> None:
+    rsa = SimilarityMatrix(
+        "rsa", (("a", 0),), np.ones((1, 1)), settings={"sampled": True, "n_pairs": 20_000_000}
+    )
+    (found,) = find_cautions(Evidence(pair, by_features(pair, n_samples=50), (rsa,)))
+    assert found.text == "rsa was computed on a sample of 20,000,000 pairs."
+
+
+def test_without_diagnostics_there_is_less_to_say(pair: list[Profile]) -> None:
+    assert cautions([replace(p, diagnostics=None, collinearity=None) for p in pair]) == {}
+
+
+def test_the_table_is_tested() -> None:
+    """A new caution needs a test here."""
+    assert set(CAUTIONS) == {
+        "low-score", "dominant-feature", "collinear-features", "few-features", "left-out-features",
+        "duplicated-vectors", "top-heavy-layers", "unstable-similarities", "no-better-than-untrained",
+        "sampled-pairs",
+    }  # fmt: skip
+
+
+def test_power_from_folds_and_from_resamples(pair: list[Profile]) -> None:
+    scores = 0.6 + 0.1 * np.random.default_rng(0).normal(size=(3, 4))
+    profiles = [replace(p, scores=scores) for p in pair]
+    table = power_table(profiles, n_items=1000).set_index(["quantity", "width_wanted"])
+    width = np.median(2 * 1.96 * scores.std(axis=1, ddof=1) / 2)
+    assert table.loc[("score", 0.05), "width_now"] == pytest.approx(width)
+    assert table.loc[("score", 0.05), "items_needed"] == int(np.ceil(1000 * (width / 0.05) ** 2))
+    drawn = Bootstrap(np.random.default_rng(1).normal(size=(100, 3)), np.zeros((100, 3, 18)))
+    table = power_table([replace(p, bootstrap=drawn) for p in pair], n_items=1000).set_index("quantity")
+    low, high = np.quantile(drawn.scores, [0.025, 0.975], axis=0)
+    assert table.loc["score", "width_now"].iloc[0] == pytest.approx(np.median(high - low))
+    assert table.loc["importance", "items_needed"].iloc[0] == 0
+
+
+def test_one_fold_says_nothing_about_power(make_profile: Make) -> None:
+    table = power_table([make_profile("a", GOOD, features=NAMES, n_folds=1)], n_items=10)
+    assert table["items_needed"].isna().all()

@@ -1,0 +1,187 @@
+"""A planted world from activations to the answer, and everything that a user may do wrong on the way."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr, weightedtau
+
+from thinkalike.activations import Activations
+from thinkalike.comparison import compare
+from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.stimuli import Stimuli
+
+
+def test_the_first_sentence_names_the_planted_pair(comparison: Comparison) -> None:
+    alike, why, differs = comparison.answer
+    assert alike.startswith("ada and bob are the most alike by the features they care about (mean τ_w 0.")
+    assert "geometry says the same" in alike
+    assert why.startswith("Both are organised by part of speech (")
+    assert "and number (" in why
+    assert differs.startswith("cleo differs most (mean τ_w ")
+    assert "more about word position (" in differs
+
+
+def test_explain_names_the_planted_features(comparison: Comparison) -> None:
+    alike = comparison.explain("ada", 0, "bob", 2)
+    assert set(alike.shared) == {"part_of_speech", "number"}
+    assert alike.only_a == alike.only_b == ()
+    unlike = comparison.explain("ada", 0, "cleo", 1)
+    assert set(unlike.only_a) == {"part_of_speech", "number"}
+    assert set(unlike.only_b) == {"word_position", "word_length"}
+
+
+def test_blocks_find_the_planted_pair_only(comparison: Comparison) -> None:
+    blocks = comparison.blocks().set_index(["a", "b"])
+    assert blocks.loc[("ada", "bob"), "q"] < 0.05
+    assert blocks.loc[("ada", "cleo"), "q"] > 0.05
+    assert blocks.loc[("bob", "cleo"), "q"] > 0.05
+    assert blocks.loc[("ada", "bob"), "mean_rsa"] > blocks.loc[("ada", "cleo"), "mean_rsa"]
+
+
+def test_the_matrices_are_those_of_scipy(comparison: Comparison, world: dict[str, Activations]) -> None:
+    importance = np.concatenate([p.importance.mean(axis=1) for p in comparison.profiles.values()])
+    tau = [[weightedtau(x, y).statistic for y in importance] for x in importance]
+    np.testing.assert_allclose(comparison.matrices["features"].values, tau, atol=1e-12)
+    np.testing.assert_allclose(comparison.contributions.sum(axis=2), tau, atol=1e-12)
+    distances = np.stack([pdist(a[layer]) for a in world.values() for layer in a.layers], axis=1)
+    np.testing.assert_allclose(comparison.matrices["rsa"].values, spearmanr(distances).statistic, atol=1e-5)
+    assert list(comparison.matrices) == ["features", "rsa", "cka"]
+
+
+def test_everything_is_labelled_alike(comparison: Comparison) -> None:
+    rows = comparison.rows
+    assert rows[:3] == (("ada", 0), ("ada", 1), ("ada", 2))
+    assert all(matrix.rows == rows for matrix in comparison.matrices.values())
+    assert all(m.rows == rows for m in comparison.layer_maps.values())
+    assert comparison.word_maps is not None
+    assert comparison.word_maps.rows == rows
+    assert comparison.word_maps.coordinates.shape == (10, len(comparison.stimuli), 2)
+    assert set(comparison.word_maps.items) == set(comparison.stimuli.items.index)
+    assert comparison.contributions.shape == (10, 10, 6)
+    assert [(a.a, a.b) for a in comparison.agreements] == [
+        ("features", "rsa"),
+        ("features", "cka"),
+        ("rsa", "cka"),
+    ]
+    assert list(comparison.correlations) == list(comparison.stimuli.features)
+    assert len(comparison.contributions_frame()) == 45 * 6
+
+
+def test_explanations_use_the_activations(comparison: Comparison) -> None:
+    got = comparison.explain("ada", 1, "bob", 1, n_worst=3)
+    assert got.rsa == comparison.matrices["rsa"]["ada", 1, "bob", 1]
+    assert comparison.explained_share is not None
+    assert got.explained_share == comparison.explained_share[1, 4]
+    assert got.worst_pairs is not None
+    assert list(got.worst_pairs) == ["first", "second", "in ada:1", "in bob:1"]
+    assert got.worst_pairs["first"].str.contains(r"\[\w+\]").all()
+    assert got.worst_pairs["in ada:1"].str.fullmatch(r"\d\.\d SD (farther|nearer)").all()
+    assert (got.low, got.high) != (None, None)
+    assert "explain these pairs worst" in str(got)
+    assert comparison.explain("ada", 1, "bob", 1, n_worst=0).worst_pairs is None
+    assert comparison.explain("ada", "1", "bob", "1").tau == got.tau  # as typed on the command line
+
+
+def test_intervals_lie_around_the_estimates(comparison: Comparison) -> None:
+    profile = comparison.profiles["ada"]
+    assert profile.bootstrap is not None
+    low, high = profile.bootstrap.score_interval()
+    assert ((low < profile.mean_scores) & (profile.mean_scores < high)).all()
+    frame = profile.to_frame()
+    assert {"importance_low", "importance_high", "spread"} <= set(frame)
+    assert {"score_low", "ceiling", "duplicated", "top_share"} <= set(profile.layer_frame())
+
+
+def test_it_shows_itself(comparison: Comparison) -> None:
+    assert repr(comparison).startswith("Comparison(ada, bob, cleo; ")
+    html = comparison._repr_html_()
+    assert comparison.answer[2].split("(")[0] in html
+    assert "<table" in html
+
+
+def test_cautions_are_warnings_too(sentences: Stimuli, world: dict[str, Activations]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = compare([world["ada"], world["cleo"]], sentences)
+    assert [str(w.message) for w in caught if w.category is CautionWarning] == [
+        c.text for c in result.cautions
+    ]
+    assert "few-features" in {c.kind for c in result.cautions}
+
+
+@pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+def test_two_systems_get_an_answer_for_two(sentences: Stimuli, world: dict[str, Activations]) -> None:
+    alike = compare([world["ada"], world["bob"]], sentences).answer
+    assert alike[0].startswith(
+        "ada and bob care about the same features more than chance would have it (mean τ_w"
+    )
+    unlike = compare({"x": world["ada"], "y": world["cleo"]}, sentences).answer
+    assert unlike[0].startswith("x and y do not rank the features alike beyond chance (mean τ_w")
+    assert unlike[1].startswith(
+        "No feature has 10 % of the importance in both: x is organised by part of speech"
+    )
+    assert unlike[2].startswith("They differ most in ")
+
+
+@pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+def test_items_that_one_system_lacks_are_left_out_for_all(
+    sentences: Stimuli, world: dict[str, Activations], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the first tokens are dropped: extraction then gives fewer rows."""
+    kept = np.arange(len(sentences)) >= 7
+    fewer = sentences.subset(kept)
+
+    def extract(model: str, stimuli: Stimuli, *, system: str, **options: object) -> Activations:
+        arrays = {k: world[model][k] for k in range(3)}
+        if model == "cleo":
+            return Activations.from_arrays(
+                {k: X[kept] for k, X in arrays.items()}, system=system, stimuli=fewer
+            )
+        return Activations.from_arrays(arrays, system=system, stimuli=stimuli)
+
+    monkeypatch.setattr("thinkalike.activations.extraction.extract", extract)
+    result = compare(["ada", "cleo"], sentences, extraction={"drop_first": 1})
+    assert len(result.stimuli) == len(sentences) - 7
+    assert result.activations is not None
+    np.testing.assert_array_equal(result.activations["ada"][0], world["ada"][0][kept])
+    np.testing.assert_array_equal(result.activations["cleo"][0], world["cleo"][0][kept])
+
+
+def test_bad_input(sentences: Stimuli, world: dict[str, Activations], tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"Got only gpt2: a comparison needs two .* ta\.profile and ta\.similarity"
+    ):
+        compare("gpt2")
+    with pytest.raises(InvalidInput, match="Got no system"):
+        compare([])
+    with pytest.raises(InvalidInput, match="ada comes twice"):
+        compare([world["ada"], world["ada"]], sentences)
+    with pytest.raises(UnknownName, match="There is no control 'random'"):
+        compare(["gpt2", "bert"], controls="random")
+    with pytest.raises(InvalidInput, match="activations have no untrained copy"):
+        compare(list(world.values()), sentences, controls="untrained")
+    with pytest.raises(InvalidInput, match="Activations were given without stimuli"):
+        compare(list(world.values()))
+    with pytest.raises(UnknownName, match="There is no measure 'ckaa'"):
+        compare(list(world.values()), sentences, measures=["ckaa"])
+    with pytest.raises(UnknownName, match="There is no preset 'salle'"):
+        compare(list(world.values()), sentences, preset="salle")
+    with pytest.raises(InvalidInput, match=r"folds over pairs, which a bootstrap .* use resamples=0"):
+        compare(list(world.values()), sentences, preset="salle2024", resamples=10)
+    other = sentences.subset(np.arange(len(sentences)) < 50)
+    with pytest.raises(StoreError, match="ada was shown other stimuli"):
+        compare(list(world.values()), other)
+
+
+def test_layers_that_do_not_exist(comparison: Comparison) -> None:
+    with pytest.raises(UnknownName, match=r"There is no layer in bob '9'\. Known: 0, 1, 2, 3"):
+        comparison.explain("ada", 0, "bob", 9)
+    with pytest.raises(UnknownName, match=r"There is no system 'bobo'\. Did you mean 'bob'"):
+        comparison.explain("ada", 0, "bobo", 0)

@@ -1,0 +1,150 @@
+"""Profiles of planted systems: what was planted is found, ceilings and intervals hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+
+from thinkalike.activations import Activations
+from thinkalike.comparison import profile
+from thinkalike.comparison.diagnostics import duplicated_share, split_half_ceiling, top_share
+from thinkalike.comparison.profiles import Bootstrap, Profile
+from thinkalike.comparison.profiling import plan_profiles
+from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.stimuli import Stimuli
+
+Plant = Callable[..., Activations]
+
+
+@pytest.fixture(scope="module")
+def planted(sentences: Stimuli, plant: Plant) -> Activations:
+    return plant(sentences, "ada", {"part_of_speech": 2.0, "tense": 2.0}, seed=5)
+
+
+@pytest.fixture(scope="module")
+def made(planted: Activations, sentences: Stimuli) -> Profile:
+    return profile(planted, sentences)
+
+
+def test_the_planted_features_come_first(made: Profile) -> None:
+    first_two = np.sort(np.argsort(-made.mean_importance, axis=1)[:, :2], axis=1)
+    assert [[made.features[k] for k in row] for row in first_two] == [["part_of_speech", "tense"]] * 3
+    assert (made.mean_scores > 0.5).all()
+    assert made.importance.shape == (3, 5, 6)
+    assert made.settings["preset"] == "default"
+    assert made.bootstrap is None
+    assert repr(made) == "Profile(ada: 3 layers × 6 features, 5 folds)"
+    assert list(made.table().columns) == ["ρ", *made.features]
+    assert "part_of_speech" in made._repr_html_()
+
+
+def test_collinearity_is_that_of_the_stimuli(made: Profile, sentences: Stimuli) -> None:
+    assert made.collinearity is not None
+    np.testing.assert_array_equal(made.collinearity.correlations, sentences.correlations().values)
+
+
+def test_a_plan_is_as_good_as_its_options(planted: Activations, sentences: Stimuli) -> None:
+    plan = plan_profiles(sentences, n_folds=3, distance="cosine")
+    by_plan = profile(planted, sentences, plan=plan)
+    by_options = profile(planted, sentences, n_folds=3, distance="cosine")
+    np.testing.assert_array_equal(by_plan.importance, by_options.importance)
+    assert by_plan.settings == by_options.settings
+    assert by_plan.settings["distance"] == "cosine"
+
+
+def test_the_preset_of_the_paper(planted: Activations, sentences: Stimuli) -> None:
+    made = profile(planted, sentences, preset="salle2024", n_permutations=2)
+    assert made.importance.shape == (3, 2, 6)
+    assert made.settings["preset"] == "salle2024"
+
+
+def test_other_stimuli_are_refused(planted: Activations, sentences: Stimuli) -> None:
+    with pytest.raises(StoreError, match="ada was shown other stimuli"):
+        profile(planted, sentences.subset(np.arange(len(sentences)) > 3))
+
+
+def test_shapes_are_checked(make_profile: Callable[..., Profile]) -> None:
+    with pytest.raises(InvalidInput, match="do not fit 3 layers and 8 features"):
+        replace(make_profile("a", np.zeros(8)), scores=np.zeros((2, 4)))
+
+
+def test_spread_and_means_leave_out_missing_folds(make_profile: Callable[..., Profile]) -> None:
+    made = make_profile("a", np.arange(8.0))
+    values = made.importance.copy()
+    values[0, 1, 2] = np.nan
+    values[1, :, 3] = np.nan
+    made = replace(made, importance=values)
+    assert made.mean_importance[0, 2] == pytest.approx(np.nanmean(values[0, :, 2]))
+    assert made.spread[0, 2] == pytest.approx(np.nanstd(values[0, :, 2], ddof=1))
+    assert np.isnan(made.mean_importance[1, 3])
+    assert np.isnan(made.spread[1, 3])
+
+
+def test_intervals_are_percentiles() -> None:
+    rng = np.random.default_rng(0)
+    drawn = Bootstrap(rng.normal(size=(200, 2)), rng.normal(size=(200, 2, 3)), level=0.9)
+    np.testing.assert_allclose(drawn.score_interval(), np.quantile(drawn.scores, [0.05, 0.95], axis=0))
+    np.testing.assert_allclose(
+        drawn.importance_interval(), np.quantile(drawn.importance, [0.05, 0.95], axis=0)
+    )
+
+
+def test_intervals_cover_a_planted_truth(plant: Plant) -> None:
+    """ρ and importances of a large sample lie in most intervals of small ones (the benchmarks do more)."""
+    population = Stimuli.from_grammar(n_sentences=900, seed=0)
+    kept = ["part_of_speech", "number", "question"]
+    population = Stimuli(population.features[kept], items=population.items, sentences=population.sentences)
+    everyone = plant(population, "s", {"part_of_speech": 1.0, "number": 1.5}, n_layers=1, n_units=12, seed=1)
+    truth = profile(everyone, population, n_folds=3)
+    rng = np.random.default_rng(0)
+    names = population.items["sentence"].to_numpy()
+    covered = []
+    for _ in range(20):
+        drawn = np.isin(names, rng.choice(np.unique(names), size=45, replace=False))
+        part = population.subset(drawn)
+        acts = Activations.from_arrays({0: everyone[0][drawn]}, system="s", stimuli=part)
+        intervals = profile(acts, part, resamples=40, n_folds=3).bootstrap
+        assert intervals is not None
+        truths = np.append(truth.mean_importance[0], truth.mean_scores[0])
+        low = np.append(intervals.importance_interval()[0, 0], intervals.score_interval()[0, 0])
+        high = np.append(intervals.importance_interval()[1, 0], intervals.score_interval()[1, 0])
+        covered.append((low <= truths) & (truths <= high))
+    assert np.mean(covered) > 0.85
+    assert np.mean(covered, axis=0).min() >= 0.7
+
+
+def test_the_ceiling_is_what_a_perfect_model_reaches() -> None:
+    """Few noisy units: ρ between the noiseless distances and the measured ones is near the ceiling."""
+    rng = np.random.default_rng(0)
+    reached, ceilings = [], []
+    for _ in range(10):
+        signal = rng.normal(size=(120, 5)) @ rng.normal(size=(5, 80))
+        measured = signal + 2.0 * rng.normal(size=signal.shape)
+        reached.append(spearmanr(pdist(signal), pdist(measured)).statistic)
+        ceilings.append(split_half_ceiling(measured))
+    assert np.mean(ceilings) == pytest.approx(np.mean(reached), abs=0.05)
+    assert 0.4 < np.mean(ceilings) < 0.95
+
+
+def test_ceilings_at_the_ends() -> None:
+    rng = np.random.default_rng(0)
+    twice = np.repeat(rng.normal(size=(50, 4)), 200, axis=1)
+    assert split_half_ceiling(twice) > 0.97
+    assert split_half_ceiling(rng.normal(size=(300, 2))) < 0.5
+    assert np.isnan(split_half_ceiling(rng.normal(size=(50, 1))))
+
+
+def test_duplicates_and_top_shares() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+    assert duplicated_share(X) == 0.0
+    X[3] = X[7] = X[9]
+    assert duplicated_share(X) == pytest.approx(0.03)
+    assert top_share(X) < 0.1
+    X[0] = 1000.0
+    assert top_share(X) > 0.95
+    assert np.isnan(top_share(np.ones((5, 2))))

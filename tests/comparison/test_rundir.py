@@ -1,0 +1,212 @@
+"""Run directories: complete in themselves, re-used, extended, and never mixed up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from thinkalike.activations import Activations
+from thinkalike.comparison import comparing
+from thinkalike.comparison.comparing import compare
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.files import file_name
+from thinkalike.comparison.profiles import Profile
+from thinkalike.errors import StoreError
+from thinkalike.stimuli import Stimuli
+
+pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+
+
+def assert_same(a: Any, b: Any, path: str = "comparison") -> None:
+    """Equal all the way down; activations by what they hold."""
+    if isinstance(a, Activations):
+        for layer in a.layers:
+            np.testing.assert_array_equal(a[layer], b[layer], err_msg=path)
+    elif isinstance(a, Stimuli):
+        assert a.digest == b.digest, path
+    elif isinstance(a, np.ndarray):
+        np.testing.assert_array_equal(a, b, err_msg=path)
+    elif isinstance(a, pd.DataFrame):
+        pd.testing.assert_frame_equal(a, b, obj=path)
+    elif is_dataclass(a):
+        assert type(a) is type(b), path
+        for f in fields(a):
+            assert_same(getattr(a, f.name), getattr(b, f.name), f"{path}.{f.name}")
+    elif isinstance(a, dict):
+        assert list(a) == list(b), path
+        for key in a:
+            assert_same(a[key], b[key], f"{path}[{key!r}]")
+    elif isinstance(a, (tuple, list)):
+        assert len(a) == len(b), path
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same(x, y, f"{path}[{k}]")
+    elif isinstance(a, float) and np.isnan(a):
+        assert np.isnan(b), path
+    else:
+        assert a == b, path
+
+
+def test_what_is_saved_is_what_is_loaded(comparison: Comparison, tmp_path: Path) -> None:
+    comparison.save(tmp_path / "run")
+    loaded = Comparison.load(tmp_path / "run")
+    assert_same(comparison, loaded)
+    assert str(loaded.explain("ada", 0, "cleo", 1)) == str(comparison.explain("ada", 0, "cleo", 1))
+
+
+def test_without_activations_all_but_the_worst_pairs_is_there(comparison: Comparison, tmp_path: Path) -> None:
+    comparison.save(tmp_path / "run")
+    for store in (tmp_path / "run").rglob("activations.zarr"):
+        shutil.rmtree(store)
+    loaded = Comparison.load(tmp_path / "run")
+    assert loaded.activations is None
+    explanation = loaded.explain("ada", 0, "bob", 1)
+    assert explanation.worst_pairs is None
+    assert explanation.rsa == comparison.explain("ada", 0, "bob", 1).rsa
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The systems that were profiled, as they are."""
+    names: list[str] = []
+
+    def counting(activations: Activations, *args: Any, **options: Any) -> Profile:
+        names.append(activations.system)
+        return original(activations, *args, **options)
+
+    original = comparing.profile
+    monkeypatch.setattr(comparing, "profile", counting)
+    return names
+
+
+def test_another_system_computes_only_that_system(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path, computed: list[str]
+) -> None:
+    ada, bob, cleo = world.values()
+    compare([ada, bob], sentences, resamples=5, out=tmp_path / "run")
+    assert computed == ["ada", "bob"]
+    computed.clear()
+    three = compare([ada, bob, cleo], sentences, resamples=5, out=tmp_path / "run")
+    assert computed == ["cleo"]
+    assert_same(three, Comparison.load(tmp_path / "run"))
+    assert_same(three, compare([ada, bob, cleo], sentences, resamples=5))
+
+
+def test_the_same_call_gives_the_same_bytes(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        compare(list(world.values())[:2], sentences, resamples=3, out=tmp_path / name)
+    files = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*") if p.is_file())
+    assert len(files) > 20
+    for file in files:
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes(), file
+
+
+def test_a_profile_on_its_own(comparison: Comparison, tmp_path: Path) -> None:
+    profile = comparison.profiles["bob"]
+    assert_same(profile, Profile.load(profile.save(tmp_path / "bob")))
+
+
+def test_layers_with_names_beside_numbered_ones(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    cortex = Activations.from_arrays(
+        {"V1": world["bob"][0], "IT": world["bob"][1]}, system="mon/key", stimuli=sentences
+    )
+    made = compare([world["ada"], cortex], sentences, out=tmp_path / "run")
+    assert_same(made, Comparison.load(tmp_path / "run"))
+    assert made.rows[-1] == ("mon/key", "IT")
+    assert made.explain("ada", 0, "mon/key", "V1").b == ("mon/key", "V1")
+
+
+def test_an_output_folder_that_holds_another_run(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = list(world.values())[:2]
+    compare(two, sentences, out=tmp_path / "run")
+    with pytest.raises(
+        StoreError, match=r"holds another run \(n_folds: 5 there, 3 here\): choose another folder"
+    ):
+        compare(two, sentences, n_folds=3, out=tmp_path / "run")
+    fewer = sentences.subset(np.arange(len(sentences)) < 100)
+    cut = [Activations.from_arrays({0: a[0][:100]}, system=a.system, stimuli=fewer) for a in two]
+    with pytest.raises(
+        StoreError, match=r"holds another run \(stimuli: [0-9a-f]{12}… there, [0-9a-f]{12}… here\)"
+    ):
+        compare(cut, fewer, out=tmp_path / "run")
+    moved = Activations.from_arrays(
+        {k: 1 + two[0][k] for k in two[0].layers}, system="ada", stimuli=sentences
+    )
+    with pytest.raises(
+        StoreError, match="holds other activations of ada: choose another folder, or give the system"
+    ):
+        compare([moved, two[1]], sentences, out=tmp_path / "run")
+
+
+def test_a_folder_with_something_else(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(
+        StoreError, match="is not empty and holds no run of thinkalike: choose another folder"
+    ):
+        compare(list(world.values()), sentences, out=tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+    with pytest.raises(StoreError, match="is not empty and holds no run"):
+        compare(list(world.values()), sentences, out=tmp_path / "thesis.tex")
+
+
+def test_damaged_and_unfinished_runs(comparison: Comparison, tmp_path: Path) -> None:
+    with pytest.raises(
+        StoreError, match="holds no run of thinkalike: give a folder that `thinkalike compare` made"
+    ):
+        Comparison.load(tmp_path)
+    run = comparison.save(tmp_path / "run")
+    manifest = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "results"}))
+    with pytest.raises(StoreError, match="was not finished: run the same comparison again"):
+        Comparison.load(run)
+    (run / "run.json").write_text(json.dumps({**manifest, "format": 99}))
+    with pytest.raises(StoreError, match=r"written by another version of thinkalike \(format 99, not 1\)"):
+        Comparison.load(run)
+    (run / "run.json").write_text("{")
+    with pytest.raises(StoreError, match=r"run\.json cannot be read"):
+        Comparison.load(run)
+    (run / "run.json").write_text("[]")
+    with pytest.raises(StoreError, match=r"run\.json is not what was written there"):
+        Comparison.load(run)
+    (run / "run.json").write_text(json.dumps(manifest))
+    (run / "tables" / "similarity-rsa.parquet").write_bytes(b"no table")
+    with pytest.raises(StoreError, match=r"similarity-rsa\.parquet cannot be read"):
+        Comparison.load(run)
+
+
+def test_nothing_half_written_is_left(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(StoreError, match=r"cannot be written \(.*No space left"):
+        comparison.save(tmp_path / "run")
+    monkeypatch.undo()
+    assert not [p for p in (tmp_path / "run").rglob(".*") if p.is_file() and p.suffix != ".json"]
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "", "..", "C:\\x", "x" * 300])
+def test_names_of_systems_stay_in_the_run(name: str) -> None:
+    assert Path(file_name(name)).name == file_name(name)
+    assert file_name(name) not in ("", ".", "..")
+    assert len(file_name(name)) < 80
+
+
+def test_different_names_have_different_files() -> None:
+    assert len({file_name(n) for n in ("a/b", "a-b", "a:b", "a b")}) == 4
