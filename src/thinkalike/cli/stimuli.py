@@ -88,7 +88,8 @@ def _draw(made: Stimuli, figure: Path) -> None:
 
 def _show(made: Stimuli, *, diagnostics: bool) -> None:
     """Say what was made, with examples; or the diagnostics."""
-    where = f" in {len(made.sentences):,} sentences" if len(made.sentences) else ""
+    n = len(made.sentences)
+    where = f" in {n:,} sentence{'s' * (n != 1)}" if n else ""
     typer.echo(f"{len(made):,} items{where}, {len(made.kinds)} features, digest {made.digest[:12]}")
     if diagnostics:
         _show_diagnostics(made, made.correlations())
