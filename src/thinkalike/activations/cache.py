@@ -27,9 +27,9 @@ def cache_directory() -> str:
     return os.environ.get(ENVIRONMENT) or str(Path.home() / ".cache" / "thinkalike")
 
 
-def cache_path(system: str, key: str) -> str:
-    """The store for a key. The system's name is in it for people to read; the key alone decides."""
-    readable = re.sub(r"[^\w.@-]+", "-", Path(system).name).strip("-.")[:60]
+def cache_path(model: str, key: str) -> str:
+    """The store for a key. The model's name is in it for people to read; the key alone decides."""
+    readable = re.sub(r"[^\w.@-]+", "-", Path(model).name).strip("-.")[:60] or "model"
     return f"{cache_directory().rstrip('/')}/activations/{readable}-{key[:24]}.zarr"
 
 

@@ -200,7 +200,7 @@ def _extract(
     if place is not None or cache:
         attributes["shown"] = shown.fingerprint
         attributes["key"] = _key(subject, attributes, processor)
-        place = place or cache_path(subject.system, attributes["key"])
+        place = place or cache_path(subject.about["model"], attributes["key"])
         check_free(place, attributes)
         done, n_chunks = done_chunks(place)
         if n_chunks and len(done) == n_chunks:

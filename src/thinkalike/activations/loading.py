@@ -10,6 +10,7 @@ import importlib.util
 import socket
 import urllib.parse
 import urllib.request
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -150,7 +151,8 @@ def load_model(
     gguf_file: str | None = None,
     trust_remote_code: bool = False,
     seed: int = 0,
-) -> torch.nn.Module:
+    blocks: str | None = None,
+) -> Stack:
     """The model in evaluation mode; with `untrained`, its architecture with random weights from `seed`."""
     import torch
     from transformers import AutoModel
@@ -160,7 +162,7 @@ def load_model(
         with torch.random.fork_rng(), _explained(name), _quiet():
             torch.manual_seed(seed)
             model = AutoModel.from_config(config, **options)
-        return model.to(device).eval()
+        return layers_of(model.to(device).eval(), part=name.part, blocks=blocks)
     if device_map is not None:
         if importlib.util.find_spec("accelerate") is None:
             raise MissingExtra.needed("accelerate", "big")
@@ -169,8 +171,10 @@ def load_model(
         model, info = AutoModel.from_pretrained(
             **name.files, config=config, output_loading_info=True, **_gguf(gguf_file), **options
         )
-    _check_complete(name, model, layers_of(model, part=name.part), info["missing_keys"])
-    return (model if device_map is not None else model.to(device)).eval()
+    model = (model if device_map is not None else model.to(device)).eval()
+    stack = layers_of(model, part=name.part, blocks=blocks)
+    _check_complete(name, model, stack, info["missing_keys"])
+    return stack
 
 
 def load_processor(
@@ -245,7 +249,10 @@ def _quiet() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            # DeBERTa's module compiles itself with it when it is imported.
+            warnings.filterwarnings("ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning)
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:

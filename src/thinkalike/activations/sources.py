@@ -125,6 +125,7 @@ def from_cache(
         Which position of each sequence to take: one number for all (−1 is the last), one per item, or "mean".
     """
     keys = list(cache.keys())
+    chosen: dict[Any, str]
     if names is None:
         chosen = _residual_names(keys) or {key: key for key in keys}
     elif isinstance(names, Mapping):
@@ -139,8 +140,8 @@ def from_cache(
     return Activations.from_arrays(arrays, system=system, items=items, stimuli=stimuli)
 
 
-def _residual_names(keys: Sequence[str]) -> dict[int, str]:
-    names: dict[int, str] = {}
+def _residual_names(keys: Sequence[str]) -> dict[Any, str]:
+    names: dict[Any, str] = {}
     for key in keys:
         if RESID_PRE.fullmatch(str(key)):
             names[0] = key
@@ -158,7 +159,8 @@ def _at_position(name: str, tensor: Any, position: int | Sequence[int] | str) ->
         return states
     if states.ndim != 3:
         raise InvalidInput(
-            f"{name!r} has shape {states.shape}: expected (n_items, n_positions, n_units) or (n_items, n_units)."
+            f"{name!r} has shape {states.shape}: expected (n_items, n_positions, n_units), "
+            "or (n_items, n_units)."
         )
     if isinstance(position, str):
         if position != "mean":
@@ -188,13 +190,10 @@ def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
 
 
 def _numpy_folder(folder: Path) -> dict[Any, np.ndarray]:
-    files = sorted(
-        folder.glob("*.npy"),
-        key=lambda file: (not file.stem.isdigit(), int(file.stem) if file.stem.isdigit() else 0, file.stem),
-    )
+    files = list(folder.glob("*.npy"))
     if not files:
         raise StoreError(f"The folder {folder} holds neither a Zarr group nor .npy files.")
-    return {_number(file.stem): _numpy_file(file)[file.stem] for file in files}
+    return _sorted({_number(file.stem): _numpy_file(file)[file.stem] for file in files})
 
 
 def _zarr(path: str, *, system: str | None, stimuli: Stimuli | None) -> Activations:
@@ -212,12 +211,18 @@ def _zarr(path: str, *, system: str | None, stimuli: Stimuli | None) -> Activati
             if stimuli is not None:
                 found.check_stimuli(stimuli)
             return found
-        arrays = {_number(name): np.asarray(array[:]) for name, array in sorted(group.arrays())}
+        arrays = {_number(name): np.asarray(array[:]) for name, array in group.arrays()}
     return Activations.from_arrays(
-        arrays, system=system or Path(path).stem, stimuli=stimuli, metadata={"path": path}
+        _sorted(arrays), system=system or Path(path).stem, stimuli=stimuli, metadata={"path": path}
     )
 
 
 def _number(name: str) -> Any:
     """Layers called 0, 1, … are numbers, as they are for models."""
-    return int(name) if name.isdigit() else name
+    return int(name) if name.isdecimal() else name
+
+
+def _sorted(arrays: Mapping[Any, np.ndarray]) -> dict[Any, np.ndarray]:
+    """Numbers by value, then names by spelling."""
+    order = sorted(arrays, key=lambda name: (isinstance(name, str), name))
+    return {name: arrays[name] for name in order}

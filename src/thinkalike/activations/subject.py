@@ -65,12 +65,7 @@ def by_name(
         found, part=found.part or _default_part(config), commit=getattr(config, "_commit_hash", None)
     )
 
-    def load() -> Stack:
-        model = load_model(
-            found, config, dtype=dtype, device=device, device_map=device_map, seed=seed, **files
-        )
-        return layers_of(model, part=found.part, blocks=blocks)
-
+    where: dict[str, Any] = {"dtype": dtype, "device": device, "device_map": device_map}
     return Subject(
         system=str(found),
         about={
@@ -84,7 +79,7 @@ def by_name(
             "gguf_file": gguf_file,
         },
         identity=lambda: _identity(found, gguf_file),
-        load=load,
+        load=lambda: load_model(found, config, seed=seed, blocks=blocks, **where, **files),
         processor=lambda kind: load_processor(found, kind, **files),
     )
 
