@@ -78,8 +78,24 @@ def test_grams_and_feature_space_lead_to_the_same_sums(
         n = 23
         expected = [[song_hsic(A @ A.T, B @ B.T) * n * (n - 3) for B in arrays] for A in arrays]
     monkeypatch.setattr(hsic, "BLOCK_BYTES", 3 * 8 * 23 * 5)  # blocks of 3 rows, the last of 2
-    np.testing.assert_allclose(stacked_gram_sums(layers, biased=biased), expected, rtol=1e-9, atol=1e-8)
-    np.testing.assert_allclose(feature_space_sums(layers, biased=biased), expected, rtol=1e-9, atol=1e-8)
+    per_item = [np.sum((A @ A.T) ** 2, axis=1) for A in arrays]
+    if not biased:
+        per_item = [np.sum(u_centred(A @ A.T) ** 2, axis=1) for A in arrays]
+    for found in (stacked_gram_sums(layers, biased=biased), feature_space_sums(layers, biased=biased)):
+        np.testing.assert_allclose(found.products, expected, rtol=1e-9, atol=1e-8)
+        np.testing.assert_allclose(found.per_item, per_item, rtol=1e-9, atol=1e-8)
+
+
+def u_centred(K: np.ndarray) -> np.ndarray:
+    """Székely and Rizzo 2014, definition 2, entry by entry."""
+    n, K = len(K), K - np.diag(np.diag(K))
+    rows = K.sum(axis=1)
+    centred = np.zeros_like(K)
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                centred[i, j] = K[i, j] - (rows[i] + rows[j]) / (n - 2) + rows.sum() / ((n - 1) * (n - 2))
+    return centred
 
 
 def test_the_cheaper_way_is_taken() -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,21 @@ BLOCK_BYTES = (
 )  # of Gram rows at a time: large enough for fast products, small enough for any machine
 
 
+class Sums(NamedTuple):
+    """Sums over pairs of items.
+
+    Attributes
+    ----------
+    products
+        Σ_ij Ã_ij B̃_ij of every two layers, of shape (L, L).
+    per_item
+        Σ_j Ã_ij² of every layer: what item i has in its HSIC with itself, of shape (L, n_items).
+    """
+
+    products: Array
+    per_item: Array
+
+
 def hsic_matrix(layers: Sequence[Any], *, biased: bool = False) -> Array:
     """HSIC₁ among centred `layers`, each of shape (n_items, n_units_l): (L, L), in float64.
 
@@ -36,9 +51,13 @@ def hsic_matrix(layers: Sequence[Any], *, biased: bool = False) -> Array:
     fourth power of the activations.
     """
     n = len(layers[0])
-    widths = [layer.shape[1] for layer in layers]
-    by = feature_space_sums if feature_space_is_cheaper(n, widths) else stacked_gram_sums
-    return by(layers, biased=biased) / ((n - 1) ** 2 if biased else n * (n - 3))
+    return gram_sums(layers, biased=biased).products / ((n - 1) ** 2 if biased else n * (n - 3))
+
+
+def gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
+    """The sums over pairs that HSIC is made of, by the cheaper of the two ways."""
+    cheaper = feature_space_is_cheaper(len(layers[0]), [layer.shape[1] for layer in layers])
+    return (feature_space_sums if cheaper else stacked_gram_sums)(layers, biased=biased)
 
 
 def feature_space_is_cheaper(n_items: int, widths: Sequence[int]) -> bool:
@@ -55,24 +74,30 @@ def u_centring_terms(squared_norms: Any) -> Any:
     return squared_norms / (n - 2) - squared_norms.sum() / (2 * (n - 1) * (n - 2))
 
 
-def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Array:
-    """Σ_ij Ã_ij B̃_ij from row blocks of the U-centred Grams (or of K and L), each pair of items once."""
-    n = len(layers[0])
-    left = right = tuple(layers)
-    if not biased:
-        left, right = zip(*(_augmented(layer) for layer in layers), strict=True)
-    total = np.zeros((len(layers), len(layers)))
-    for start, stop in row_blocks(n, len(layers), itemsize=_itemsize(layers[0])):
+def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
+    """From row blocks of the U-centred Grams (or of K and L) of all layers, each pair of items once."""
+    n, L = len(layers[0]), len(layers)
+    terms = None if biased else [u_centring_terms((X * X).sum(1)) for X in layers]
+    products, per_item = np.zeros((L, L)), np.zeros((L, n))
+    blocks = row_blocks(n, L, itemsize=layers[0].dtype.itemsize)
+    room = _empty_like(layers[0], (L * blocks[0][1] * n,))  # one for all blocks
+    for start, stop in blocks:
         rows, columns = stop - start, n - start
-        stack = _empty_like(layers[0], (len(layers), rows, columns))
-        for gram, x, y in zip(stack, left, right, strict=True):
-            _product(x[start:stop], y[start:].T, gram)
-        if not biased:
-            stack[:, range(rows), range(rows)] = 0
+        stack = room[: L * rows * columns].reshape(L, rows, columns)
+        for k, X in enumerate(layers):
+            block = stack[k]
+            _product(X[start:stop], X[start:].T, block)
+            if terms is not None:  # while the block is still in the processor's cache
+                block += terms[k][start:stop, None]
+                block += terms[k][None, start:]
+                block[range(rows), range(rows)] = 0
+            squares = block * block
+            per_item[k, start:stop] += _to_numpy(squares.sum(1))
+            per_item[k, stop:] += _to_numpy(squares[:, rows:].sum(0))
         stack[:, :, :rows] *= math.sqrt(0.5)  # within the block each pair stands twice, elsewhere once
-        flat = stack.reshape(len(layers), -1)
-        total += 2 * _to_numpy(flat @ flat.T)
-    return total
+        flat = stack.reshape(L, -1)
+        products += 2 * _to_numpy(flat @ flat.T)
+    return Sums(products, per_item)
 
 
 def row_blocks(n_items: int, n_layers: int, *, itemsize: int = 8) -> list[tuple[int, int]]:
@@ -82,29 +107,31 @@ def row_blocks(n_items: int, n_layers: int, *, itemsize: int = 8) -> list[tuple[
     return [(start, min(start + rows, n_items)) for start in range(0, n_items, rows)]
 
 
-def feature_space_sums(layers: Sequence[Any], *, biased: bool = False) -> Array:
-    """The same sums as ‖XᵀY‖² − a·b − 2a·b/(n−2) + ΣaΣb/((n−1)(n−2)), or ‖XᵀY‖² alone when `biased`."""
+def feature_space_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
+    """The same sums without Grams.
+
+    Σ Ã∘B̃ = ‖XᵀY‖² − a·b − 2a·b/(n−2) + ΣaΣb/((n−1)(n−2)), or ‖XᵀY‖² alone when `biased`. Per item,
+    Σ_j K_ij² = x_iᵀ(XᵀX)x_i; U-centring adds Σ_{j≠i} (u_i + u_j)² + 2(Ku)_i and takes K_ii's part away.
+    """
     n, L = len(layers[0]), len(layers)
-    shared = np.empty((L, L))
-    for i, x in enumerate(layers):
-        for j in range(i, L):
-            shared[i, j] = shared[j, i] = float(((x.T @ layers[j]) ** 2).sum())
+    products, per_item = np.empty((L, L)), np.empty((L, n))
+    for i, X in enumerate(layers):
+        own = X.T @ X
+        per_item[i] = _to_numpy(((X @ own) * X).sum(1))
+        products[i, i] = float((own**2).sum())
+        for j in range(i + 1, L):
+            products[i, j] = products[j, i] = float(((X.T @ layers[j]) ** 2).sum())
     if biased:
-        return shared
-    a = np.array([_to_numpy((x * x).sum(1)) for x in layers])
+        return Sums(products, per_item)
+    a = np.array([_to_numpy((X * X).sum(1)) for X in layers])
     sums = a.sum(axis=1)
-    return shared - (a @ a.T) * (n / (n - 2)) + np.outer(sums, sums) / ((n - 1) * (n - 2))
-
-
-def _augmented(X: Any) -> tuple[Any, Any]:
-    """X with two more columns for either side of the product: they add u_i + u_j to the Gram matrix."""
-    u = u_centring_terms((X * X).sum(1))
-    n, width = X.shape
-    left, right = _empty_like(X, (n, width + 2)), _empty_like(X, (n, width + 2))
-    left[:, :width] = right[:, :width] = X
-    left[:, width], left[:, width + 1] = u, 1
-    right[:, width], right[:, width + 1] = 1, u
-    return left, right
+    products += np.outer(sums, sums) / ((n - 1) * (n - 2)) - (a @ a.T) * (n / (n - 2))
+    for k, X in enumerate(layers):
+        u = u_centring_terms(a[k])
+        spread = n * u**2 + 2 * u * u.sum() + (u**2).sum()  # Σ_j (u_i + u_j)², j = i with the rest
+        mixed = 2 * _to_numpy(X @ (X.T @ _like(u, X)))
+        per_item[k] += spread + mixed - (a[k] + 2 * u) ** 2
+    return Sums(products, per_item)
 
 
 def _empty_like(X: Any, shape: tuple[int, ...]) -> Any:
@@ -120,8 +147,8 @@ def _product(x: Any, y: Any, out: Any) -> None:
         torch.matmul(x, y, out=out)
 
 
-def _itemsize(X: Any) -> int:
-    return int(X.dtype.itemsize)
+def _like(values: Array, X: Any) -> Any:
+    return values.astype(X.dtype) if isinstance(X, np.ndarray) else X.new_tensor(values)
 
 
 def _to_numpy(X: Any) -> Array:
