@@ -35,7 +35,7 @@ def word_map(
         gradient = alt.Legend(title=feature, orient="bottom", gradientLength=140, gradientThickness=8)
         color = alt.Color(
             "value:Q",
-            scale=alt.Scale(range=list(theme.sequential[1:])),
+            scale=alt.Scale(range=list(theme.sequential[2:])),
             legend=gradient if legend else None,
         )
     else:
@@ -114,6 +114,6 @@ def _free_axes(extent: float) -> dict[str, Any]:
 
 def _steps(theme: Theme, n: int) -> list[str]:
     """`n` colours along the ramp, its faint end left out."""
-    ramp = theme.sequential[1:]
+    ramp = theme.sequential[2:]
     last = len(ramp) - 1
     return [ramp[round(k * last / max(1, n - 1))] for k in range(n)]

@@ -30,14 +30,18 @@ def importance_scatter(
     ----------
     data : rows of `feature`, `a`, `b`.
     names : of layer a, on the horizontal axis, and of layer b.
-    domain : of both axes.
+    domain : of both axes; the parameters `low` and `high` of the chart.
     """
-    low, high = domain
-    scale = alt.Scale(type="sqrt", domain=[low, high], nice=False, zero=False)
+    ends = [alt.param(name=name, value=value) for name, value in zip(("low", "high"), domain, strict=True)]
+    scale = alt.Scale(type="sqrt", domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False, zero=False)
     x = alt.X("a:Q", scale=scale, title=names[0], axis=alt.Axis(tickCount=4, grid=False))
     y = alt.Y("b:Q", scale=scale, title=names[1], axis=alt.Axis(tickCount=4, grid=False))
-    ends = alt.Chart(pd.DataFrame({"a": [low, high], "b": [low, high]}))
-    diagonal = ends.mark_line(color=theme.rule, strokeWidth=1.5).encode(x=x, y=y)
+    diagonal = (
+        alt.Chart(pd.DataFrame({"end": [0, 1]}))
+        .transform_calculate(a="datum.end ? high : low", b="datum.end ? high : low")
+        .mark_line(color=theme.rule, strokeWidth=1.5)
+        .encode(x=x, y=y)
+    )
     color = feature_color(features, theme, legend=None)
     points = (
         alt.Chart(data)
@@ -53,34 +57,34 @@ def importance_scatter(
             ],
         )
     )
-    placed = _placed_labels(alt.Chart(data), low, high)
+    placed = _placed_labels(alt.Chart(data))
     labels = placed.mark_text(
         align=alt.expr("datum.right ? 'left' : 'right'"), dx=alt.expr("datum.right ? 8 : -8"), fontSize=11
     ).encode(x=x, y=alt.Y("label:Q"), text="feature:N", color=color)
     leaders = placed.mark_rule(strokeWidth=0.7, opacity=0.6).encode(x=x, y=y, y2="label:Q", color=color)
-    return layered(diagonal, leaders, points, labels, width=300, height=300, title=title)
+    return layered(diagonal, leaders, points, labels, width=300, height=300, title=title).add_params(*ends)
 
 
-def _placed_labels(chart: alt.Chart, low: float, high: float) -> alt.Chart:
+def _placed_labels(chart: alt.Chart) -> alt.Chart:
     """Where to write the names so that none overlap; Vega works it out anew for every pair that is shown.
 
     Names stand to the right of points on the left half, and the other way round. On each side, with r the
     square root of b as on the axis, the k-th lowest name goes to the running maximum of (r − k · gap), plus
     k · gap: it moves up no further than it must.
     """
-    root = "({0} < 0 ? -1 : 1) * sqrt(abs({0}))".format
-    start, end = (abs(v) ** 0.5 * (-1 if v < 0 else 1) for v in (low, high))
-    gap = _LABEL_GAP * (end - start)
+    root = "(({0}) < 0 ? -1 : 1) * sqrt(abs({0}))".format
+    start, end = root("low"), root("high")
+    gap = f"{_LABEL_GAP} * ({end} - {start})"
     return (
         chart.transform_calculate(
-            right=f"{root('datum.a')} < {start + 0.55 * (end - start)!r}", root=root("datum.b")
+            right=f"{root('datum.a')} < 0.45 * {start} + 0.55 * {end}", root=root("datum.b")
         )
         .transform_window(rank="row_number()", sort=[alt.SortField("root")], groupby=["right"])
-        .transform_calculate(free=f"datum.root - datum.rank * {gap!r}")
+        .transform_calculate(free=f"datum.root - datum.rank * {gap}")
         .transform_window(
             pushed="max(free)", sort=[alt.SortField("rank")], frame=[None, 0], groupby=["right"]
         )
-        .transform_calculate(moved=f"datum.pushed + datum.rank * {gap!r}")
+        .transform_calculate(moved=f"datum.pushed + datum.rank * {gap}")
         .transform_calculate(label="(datum.moved < 0 ? -1 : 1) * datum.moved * datum.moved")
     )
 

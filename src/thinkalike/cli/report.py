@@ -24,12 +24,14 @@ def report(
     """Write the report of a run again: one HTML page, and with --figures every chart as a file."""
     from thinkalike.comparison.comparison import Comparison
     from thinkalike.errors import InvalidInput
-    from thinkalike.report.figures import chosen_pair, write_figures
+    from thinkalike.report.figures import check_format, chosen_pair, write_figures
     from thinkalike.report.page import write_report
     from thinkalike.report.pairs import picks
 
     if pair is not None and figures is None:
         raise InvalidInput("--pair names charts to write as files: give --figures png, svg or pdf too.")
+    if figures is not None:
+        check_format(figures)
     comparison = Comparison.load(directory)
     pairs = picks(comparison)
     if pair is not None:

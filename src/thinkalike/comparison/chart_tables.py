@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from thinkalike.charts.theme import LIGHT
-from thinkalike.comparison.maps import LayerMap
+from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Floats, Row, row_name, systems_of
 from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
+from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.words import readable
+from thinkalike.stimuli.table import Stimuli
 
 TOTAL = "τ_w"
 """The bar that stands for the sum of the contributions"""
@@ -21,8 +24,8 @@ TOTAL = "τ_w"
 def colour_order(features: Sequence[str], importance: Floats) -> list[str]:
     """The order that gives features their colours.
 
-    As in the stimuli, so that a feature has one colour in all runs on them; with more features than colours the
-    most important ones (`importance` is (n_layers, n_features)) come first and the rest are grey.
+    As in the stimuli, so that a feature has one colour in all runs on them. With more features than colours
+    the most important come first, by `importance` (n_layers, n_features), and the rest are grey.
     """
     if len(features) <= len(LIGHT.features):
         return list(features)
@@ -132,6 +135,11 @@ def layer_map_table(layer_map: LayerMap) -> pd.DataFrame:
     )
 
 
+def system_map_table(distances: TrajectoryDistances) -> pd.DataFrame:
+    x, y = centred(distances.coordinates).T
+    return pd.DataFrame({"system": list(distances.systems), "x": x, "y": y})
+
+
 def centred(coordinates: Floats) -> Floats:
     """Moved so that the middle of the range is 0 on both axes."""
     return coordinates - (coordinates.min(axis=0) + coordinates.max(axis=0)) / 2
@@ -148,6 +156,46 @@ def unit_maps(coordinates: Floats) -> Floats:
     moved = coordinates - middle
     largest = np.abs(moved).max(axis=(-2, -1), keepdims=True)
     return 0.97 * moved / np.where(largest > 0, largest, 1.0)
+
+
+@dataclass(frozen=True)
+class ItemValues:
+    """What one feature is in every mapped item, for its colour."""
+
+    feature: str
+    levels: tuple[str, ...] | None
+    """None for a numeric feature"""
+    ordered: bool
+    values: tuple[str | float | None, ...] = field(repr=False)
+
+
+def item_values(words: WordMaps, stimuli: Stimuli, feature: str) -> ItemValues:
+    """The values of `feature` in the mapped items; None where it is missing."""
+    column = stimuli.features.loc[list(words.items), feature]
+    kind = stimuli.kinds[feature]
+    if kind == "numeric":
+        numbers = tuple(None if pd.isna(v) else round(float(v), 4) for v in column)
+        return ItemValues(feature, None, True, numbers)
+    levels = tuple(str(level) for level in column.cat.categories)
+    texts = tuple(None if pd.isna(v) else str(v) for v in column)
+    return ItemValues(feature, levels, kind == "ordinal", texts)
+
+
+def item_labels(words: WordMaps, stimuli: Stimuli) -> tuple[list[str], list[str]]:
+    """The word and the sentence of each mapped item; the id where items are not words."""
+    ids = list(words.items)
+    if "word" not in stimuli.items:
+        return ids, [""] * len(ids)
+    chosen = stimuli.items.loc[ids]
+    return list(chosen["word"]), list(stimuli.sentences.loc[chosen["sentence"]])
+
+
+def word_table(words: WordMaps, stimuli: Stimuli, row: int, item: ItemValues) -> pd.DataFrame:
+    """One layer's map with the values of one feature."""
+    labels, contexts = item_labels(words, stimuli)
+    x, y = unit_maps(words.coordinates[row]).T
+    table = pd.DataFrame({"x": x, "y": y, "word": labels, "context": contexts})
+    return table.assign(value=pd.Series(item.values, dtype=object))
 
 
 def scatter_domain(scatter: pd.DataFrame) -> tuple[float, float]:

@@ -23,6 +23,8 @@ from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from thinkalike.activations.store import Activations
     from thinkalike.stimuli.table import Stimuli
 
@@ -112,6 +114,12 @@ class Comparison:
         columns["feature"] = np.tile(np.array(self.features, dtype=object), len(first))
         columns["contribution"] = self.contributions[first, second].ravel()
         return pd.DataFrame(columns)
+
+    def plot(self, *, theme: str | None = "light") -> alt.ConcatChart:
+        """The similarity matrices side by side; theme None: to be joined."""
+        from thinkalike.comparison.plots import comparison_chart, draw
+
+        return draw(comparison_chart, self, theme=theme)
 
     def explain(
         self,

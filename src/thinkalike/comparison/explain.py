@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,9 @@ from thinkalike.comparison.similarity import SimilarityMatrix, by_features, shar
 from thinkalike.comparison.weighted_tau import contributions, tau_without
 from thinkalike.comparison.words import listed, number, p_text, percent, readable, signed
 from thinkalike.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    import altair as alt
 
 MATTERS = 0.10
 """A layer is said to be organised by a feature that has at least this share of its importance."""
@@ -73,6 +77,12 @@ class Explanation:
             }
         )
         return frame.sort_values("contribution", ascending=False, key=abs, kind="stable", ignore_index=True)
+
+    def plot(self, *, theme: str | None = "light") -> alt.HConcatChart:
+        """Importance in both layers (Figure 4 of Salle et al. 2024), and what adds up to τ_w."""
+        from thinkalike.comparison.plots import draw, explanation_chart
+
+        return draw(explanation_chart, self, theme=theme)
 
     def __str__(self) -> str:
         parts = [self.text, self._table().to_string(index=False)]

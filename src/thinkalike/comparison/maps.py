@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.comparison.rows import Floats, Row
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from thinkalike.comparison.rows import Layer
+    from thinkalike.stimuli.table import Stimuli
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +38,12 @@ class LayerMap:
                 "y": self.coordinates[:, 1],
             }
         )
+
+    def plot(self, *, theme: str | None = "light") -> alt.LayerChart:
+        """The map, systems told apart by colour and shape; theme None: to be joined."""
+        from thinkalike.comparison.plots import draw, layer_map_chart
+
+        return draw(layer_map_chart, self, theme=theme)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +70,20 @@ class WordMaps:
                 "y": self.coordinates[:, :, 1].ravel(),
             }
         )
+
+    def plot(
+        self,
+        stimuli: Stimuli,
+        system: str,
+        layer: Layer,
+        *,
+        feature: str | None = None,
+        theme: str | None = "light",
+    ) -> alt.Chart:
+        """The words of one layer, coloured by a feature of `stimuli` (its first when None)."""
+        from thinkalike.comparison.plots import draw, words_chart
+
+        return draw(words_chart, self, stimuli, system, layer, feature, theme=theme)
 
 
 def classical_mds(X: npt.NDArray[np.floating], *, n_axes: int = 2) -> tuple[Floats, Floats]:

@@ -155,28 +155,11 @@ class Profile:
             columns |= {"importance_low": low.ravel(), "importance_high": high.ravel()}
         return pd.DataFrame(columns)
 
-    def plot(self) -> alt.LayerChart:
-        """Importance over layers, a line per feature (Figure 3 of Salle et al. 2024)."""
-        from thinkalike.charts.profiles import importance_profile
+    def plot(self, *, theme: str | None = "light") -> alt.VConcatChart:
+        """Importance over layers (Figure 3 of Salle et al. 2024), and ρ below; theme None: to be joined."""
+        from thinkalike.comparison.plots import draw, profile_chart
 
-        frame = self.to_frame()
-        names = [name.replace("_", " ") for name in self.features]
-        order = np.argsort(-np.nan_to_num(self.mean_importance).mean(axis=0), kind="stable")
-        low, high = frame["importance"] - frame["spread"], frame["importance"] + frame["spread"]
-        data = frame.assign(
-            place=np.repeat(np.arange(len(self.layers)), len(self.features)),
-            layer=frame["layer"].astype(str),
-            feature=np.tile(np.array(names, dtype=object), len(self.layers)),
-            low=low,
-            high=high,
-        )
-        return importance_profile(
-            data[["place", "layer", "feature", "importance", "low", "high"]],
-            layers=[str(layer) for layer in self.layers],
-            features=[names[k] for k in order],
-            domain=(min(0.0, float(low.min())), float(high.max())),
-            title=self.system,
-        )
+        return draw(profile_chart, self, theme=theme)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write `path`.parquet, .csv and .json; `Profile.load` reads them back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,9 @@ from thinkalike.comparison.relabelling import relabelled_taus
 from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name, span_of, systems_of
 from thinkalike.comparison.weighted_tau import tau_matrix
 from thinkalike.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import altair as alt
 
 FEATURES = "features"
 """The name of the feature-based measure, τ_w of importance profiles"""
@@ -84,6 +87,12 @@ class SimilarityMatrix:
     def dissimilarities(self) -> Floats:
         """A matrix for maps: distances as they are, similarities as 1 − value."""
         return self.values if self.kind == "distance" else 1.0 - self.values
+
+    def plot(self, *, theme: str | None = "light") -> alt.LayerChart:
+        """Every layer against every other (Figure 2 of Salle et al. 2024); theme None: to be joined."""
+        from thinkalike.comparison.plots import draw, matrix_chart
+
+        return draw(matrix_chart, self, theme=theme)
 
     def table(self) -> pd.DataFrame:
         """Layers × layers, named `system:layer`."""

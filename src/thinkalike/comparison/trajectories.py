@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ import pandas as pd
 from thinkalike.comparison.maps import smacof
 from thinkalike.comparison.profiles import importance_shares, relative_depth
 from thinkalike.comparison.rows import Floats
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +42,12 @@ class TrajectoryDistances:
                 "warped": self.warped[first, second],
             }
         )
+
+    def plot(self, *, theme: str | None = "light") -> alt.LayerChart:
+        """The map of the systems; theme None: to be joined."""
+        from thinkalike.comparison.plots import draw, system_map_chart
+
+        return draw(system_map_chart, self, theme=theme)
 
 
 def trajectory_distances(systems: Sequence[str], profiles: Sequence[Floats]) -> TrajectoryDistances:

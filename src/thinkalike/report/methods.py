@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.words import listed
 from thinkalike.report.pairs import geometric_measure
+from thinkalike.stimuli.table import Stimuli
 
+SHOWN = "What was shown"
 IMPORTANCE = (
     "Importance",
     "For each layer, a metric-learning encoding model predicts how far apart two items are from the "
@@ -58,9 +61,11 @@ TRAJECTORIES = (
 def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     """Heading and text of what applies to this comparison; its settings stand in a table of their own."""
     several = len(comparison.systems) > 1
+    shown = (SHOWN, _shown(comparison.stimuli))
     chance = (CHANCE[0], CHANCE[1].format(n_features=len(comparison.features)))
     resampled = any(profile.bootstrap is not None for profile in comparison.profiles.values())
     parts = {
+        shown: len(comparison.stimuli.sentences) > 0,
         IMPORTANCE: True,
         TAU: True,
         chance: True,
@@ -71,3 +76,14 @@ def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
         TRAJECTORIES: several,
     }
     return tuple(part for part, applies in parts.items() if applies)
+
+
+def _shown(stimuli: Stimuli) -> str:
+    """A word on the sentences, with the first, a middle and the last as examples."""
+    sentences = list(dict.fromkeys(stimuli.sentences))
+    places = dict.fromkeys([0, len(sentences) // 2, len(sentences) - 1])
+    examples = listed([f"“{sentences[k]}”" for k in places]) if sentences else ""
+    return (
+        f"{len(stimuli):,} words in {len(stimuli.sentences):,} sentences, such as {examples}. The vector "
+        "of a word is what a layer holds at its place in the sentence."
+    )

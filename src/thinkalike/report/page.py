@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,21 +11,39 @@ from typing import Any
 import jinja2
 import pandas as pd
 import vl_convert
+from markupsafe import Markup, escape
 
 import thinkalike
 from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
+from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity import FEATURES
 from thinkalike.comparison.words import readable
 from thinkalike.progress import progress
 from thinkalike.report import frames
-from thinkalike.report.figures import chart_frames, page_specs, value_label
+from thinkalike.report.figures import page_specs
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
 TABLES = "tables"
+DESCRIPTIONS = {
+    "agreement": "how alike two matrices order the pairs of layers",
+    "blocks": "every pair of systems: mean and highest τ_w, chance",
+    "contributions": "what each feature adds to τ_w, for every pair of layers",
+    "correlations": "among the differences of features",
+    "layer-maps": "coordinates of the layers",
+    "layers": "ρ, ceiling and diagnostics of every layer",
+    "power": "how many items for how much certainty",
+    "profiles": "importance of every feature in every layer",
+    "profiles-untrained": "the same for untrained copies",
+    "similarity-features": "τ_w, p-values and ranges of every pair of layers",
+    "similarity-rsa": "RSA of every pair of layers, and the share explained",
+    "similarity-untrained": "τ_w between untrained copies",
+    "trajectories": "distances between whole systems",
+    "word-maps": "coordinates of the words in every layer",
+}
 
 
 def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> Path:
@@ -62,6 +81,7 @@ def render(comparison: Comparison, *, tables: dict[str, list[str]] | None = None
             themes=THEMES,
             shapes=SHAPES,
             tables=tables or {},
+            descriptions=DESCRIPTIONS,
             version=thinkalike.__version__,
         )
         step.advance()
@@ -70,23 +90,20 @@ def render(comparison: Comparison, *, tables: dict[str, list[str]] | None = None
 
 def page_data(comparison: Comparison) -> dict[str, Any]:
     """What the script of the page works with: plain values only."""
-    tables = chart_frames(comparison)
-    order = frames.feature_order(comparison)
-    items = frames.item_colours(comparison, order) if comparison.word_maps is not None else []
+    tables = frames.chart_frames(comparison)
+    words = comparison.word_maps
+    order = frames.feature_order(comparison) if words is not None else []
     return {
         "specs": {name: page_specs(comparison, tables, theme) for name, theme in THEMES.items()},
         "configs": {name: config(theme) for name, theme in THEMES.items()},
         "tables": {name: _records(table) for name, table in tables.items()},
         "features": [readable(name) for name in comparison.features],
         "colours": [
-            {
-                "feature": readable(item.feature),
-                "compared": item.feature in comparison.features,
-                "values": item.values,
-            }
-            for item in items
+            {"feature": readable(name), "values": item_values(words, comparison.stimuli, name).values}
+            for name in order
+            if words is not None
         ],
-        "total": frames.TOTAL,
+        "total": TOTAL,
         "measure": FEATURES,
         "labels": {name: value_label(name) for name in comparison.matrices},
         **pair_data(comparison),
@@ -100,6 +117,13 @@ def find_tables(directory: Path) -> dict[str, list[str]]:
         if path.suffix in (".parquet", ".csv"):
             found.setdefault(path.stem, []).append(path.relative_to(directory).as_posix())
     return found
+
+
+def polished(text: str) -> Markup:
+    """Text with its asides in parentheses set back, and no break within a number or a hyphenated name."""
+    html = str(escape(re.sub(r"(?<=\d) (?=%)|(?<=[=<]) (?=[\d−])|(?<=\w) (?=[=<] )", "\u00a0", text)))
+    html = re.sub(r"(?<![\w-])\w+(?:-\w+)+(?![\w-])", r'<span class="nb">\g<0></span>', html)
+    return Markup(re.sub(r"\([^()]*\)", r'<span class="aside">\g<0></span>', html))
 
 
 def css_variables(theme: Theme) -> str:
@@ -144,4 +168,5 @@ def _environment() -> jinja2.Environment:
         "sort_keys": True,
     }
     environment.globals["font"] = FONT
+    environment.filters["polished"] = polished
     return environment

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from thinkalike.comparison.chart_tables import item_labels, unit_maps
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.explain import organised_by, reasons
 from thinkalike.comparison.profiles import importance_shares
 from thinkalike.comparison.rows import Floats, row_name, systems_of
 from thinkalike.comparison.similarity import FEATURES
-from thinkalike.report.frames import item_labels, row_importance, word_points
+from thinkalike.report.frames import row_importance
 
 _MAP_STEPS = 999  # word maps are at most a few hundred pixels wide
 
@@ -106,8 +107,8 @@ def pair_data(comparison: Comparison) -> dict[str, Any]:
 def _word_data(comparison: Comparison) -> dict[str, Any] | None:
     if comparison.word_maps is None:
         return None
-    words, contexts = item_labels(comparison)
-    points = np.rint(word_points(comparison) * _MAP_STEPS).astype(int)
+    words, contexts = item_labels(comparison.word_maps, comparison.stimuli)
+    points = np.rint(unit_maps(comparison.word_maps.coordinates) * _MAP_STEPS).astype(int)
     return {
         "word": words,
         "context": contexts,

@@ -10,13 +10,21 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.comparison.agreement import Agreement
+from thinkalike.comparison.chart_tables import measure_title, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.words import listed, number, p_text, readable
 from thinkalike.report import frames
-from thinkalike.report.figures import measure_title, value_label
 from thinkalike.report.methods import methods
 from thinkalike.report.pairs import Pick, geometric_measure, picks
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature and the place of its colour."""
+
+    name: str
+    colour: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ class Summary:
     title: str
     answer: tuple[str, ...]
     facts: tuple[str, ...]
-    features: tuple[str, ...]
+    features: tuple[Feature, ...]
+    """The most important first"""
     systems: tuple[System, ...]
     system_pairs: tuple[SystemPair, ...]
     system_pairs_alt: str
@@ -95,12 +104,14 @@ class Summary:
 def summarise(comparison: Comparison) -> Summary:
     """Everything the page says of `comparison`."""
     blocks = frames.blocks_between(comparison)
-    order = tuple(readable(name) for name in frames.feature_order(comparison))
+    order = frames.feature_order(comparison)
     return Summary(
         title=_title(comparison),
         answer=tuple(comparison.answer),
         facts=_facts(comparison),
-        features=order,
+        features=tuple(
+            Feature(readable(name), order.index(name)) for name in frames.legend_order(comparison)
+        ),
         systems=tuple(_system(comparison, name) for name in comparison.systems),
         system_pairs=tuple(_system_pair(comparison, block) for block in blocks),
         system_pairs_alt=_system_pairs_alt(blocks),
@@ -110,9 +121,9 @@ def summarise(comparison: Comparison) -> Summary:
         agreements=tuple(_agreement(agreement) for agreement in comparison.agreements),
         picks=tuple(picks(comparison)),
         layer_maps=tuple(_layer_map(comparison, measure) for measure in comparison.layer_maps),
-        correlations_alt=_correlations_alt(comparison, order),
+        correlations_alt=_correlations_alt(comparison),
         cautions=tuple(caution.text for caution in comparison.cautions),
-        power=_table(comparison.power),
+        power=_power(comparison.power),
         methods=methods(comparison),
         settings=_flat(comparison.settings),
         versions=_flat(comparison.versions),
@@ -220,7 +231,7 @@ def _agreement(agreement: Agreement) -> str:
     return (
         f"The matrices of {value_label(agreement.a)} and {value_label(agreement.b)} order the pairs of "
         f"layers alike at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all "
-        f"layers, {p_text(agreement.p_within)} permuting layers within systems only, which is the stricter test; "
+        f"layers, {p_text(agreement.p_within)} permuting within systems only, the stricter test; "
         f"{agreement.n_permutations:,} permutations)."
     )
 
@@ -237,22 +248,29 @@ def _layer_map(comparison: Comparison, measure: str) -> LayerMapText:
     )
 
 
-def _correlations_alt(comparison: Comparison, order: tuple[str, ...]) -> str:
-    frame = frames.correlation_frame(comparison, frames.feature_order(comparison))
+def _correlations_alt(comparison: Comparison) -> str:
+    frame = frames.correlation_frame(comparison)
     if frame.empty:
         return "No correlations between features are known."
     top = frame.iloc[int(frame["correlation"].abs().argmax())]
     return (
-        f"Correlations among {len(order)} features. The strongest is between {top['a']} and {top['b']}: "
-        f"{number(float(top['correlation']))}."
+        f"Correlations among {len(comparison.correlations)} features. The strongest is between {top['a']} "
+        f"and {top['b']}: {number(float(top['correlation']))}."
     )
 
 
-def _table(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+def _power(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
     """Header and rows as text."""
-    header = tuple(readable(str(column)) for column in frame.columns)
+    names = {
+        "quantity": "interval of",
+        "width_now": "width now",
+        "items_now": "items now",
+        "width_wanted": "width wanted",
+        "items_needed": "items needed",
+    }
+    header = tuple(names.get(str(column), readable(str(column))) for column in frame.columns)
     rows = (tuple(_cell(value) for value in row) for row in frame.itertuples(index=False, name=None))
-    return (header, *rows)
+    return (header, *(tuple("ρ" if cell == "score" else cell for cell in row) for row in rows))
 
 
 def _cell(value: Any) -> str:

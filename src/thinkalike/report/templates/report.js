@@ -95,6 +95,13 @@
     return { ...spec, width, height, autosize: { type: "fit", contains: "padding" } };
   }
 
+  function scatterSpec(spec) {
+    const values = scatter().flatMap((row) => [row.a, row.b]).filter(known);
+    const low = Math.min(0, ...values), high = Math.max(0.01, ...values);
+    const ends = { low, high: high + 0.15 * (high - low) };
+    return { ...named(spec), params: spec.params.map((param) => ({ ...param, value: ends[param.name] })) };
+  }
+
   function named(spec) {
     // The layers' names take the place of {a} and {b} in the titles of the axes.
     const names = { "{a}": data.names[pair.i], "{b}": data.names[pair.j] };
@@ -111,7 +118,7 @@
     if (!box.clientWidth) return;
     const [bare, tables] = specFor(box);
     let spec = size(bare, box);
-    if (box.dataset.chart === "scatter") spec = named(spec);
+    if (box.dataset.chart === "scatter") spec = scatterSpec(spec);
     spec = { ...spec, datasets: { ...spec.datasets, ...tables } };
     box.dataset.width = box.clientWidth;
     const turn = (turns.get(box) ?? 0) + 1;
@@ -205,7 +212,7 @@
       const [x, y] = data.words.explained[row];
       const share = known(x) && known(y) ? `${fixed(100 * (x + y), 0)} % of the variance` : "";
       byId(`words-${side}`).textContent = `Inside ${name}`;
-      byId(`explained-${side}`).textContent = share;
+      byId(`explained-${side}`).textContent = `near means alike${share ? `; the map shows ${share}` : ""}`;
       document.querySelector(`[data-side="${side}"]`).setAttribute("aria-label",
         `Map of ${data.words.word.length} items in ${name}, coloured by ${data.colours[colour()].feature}. ${share}`);
     }
