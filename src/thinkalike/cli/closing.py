@@ -14,6 +14,11 @@ from rich.table import Table
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
 
+FOOTNOTE = (
+    "τ_w and RSA: means over all pairs of layers. chance: what 95 % of chance rankings stay below. "
+    "best layers: the pair that is most alike by features."
+)
+
 
 def close(comparison: Comparison, report: Path | None) -> None:
     """The answer, a small table of the pairs of systems, the cautions, and where the report is."""
@@ -21,8 +26,9 @@ def close(comparison: Comparison, report: Path | None) -> None:
 
     console = Console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("systems", "mean τ_w", "q", "chance 95 %", "untrained", "mean RSA", "best layers"):
-        table.add_column(name, justify="left" if name in ("systems", "best layers") else "right")
+    for name in ("systems", "τ_w", "q", "chance", "untrained", "RSA", "best layers"):
+        is_text = name in ("systems", "best layers")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text)
     for block in comparison.matrices["features"].blocks:
         if block.a == block.b:
             continue
@@ -40,6 +46,7 @@ def close(comparison: Comparison, report: Path | None) -> None:
         typer.echo(fill(sentence, console.width))
     typer.echo("")
     console.print(table)
+    typer.echo(fill(FOOTNOTE, console.width))
     if comparison.cautions:
         typer.echo("\nTo keep in mind:")
         for caution in comparison.cautions:

@@ -1,0 +1,117 @@
+"""`thinkalike compare` on tiny random models: from folders to an answer, re-used and extended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thinkalike.cli.compare import default_folder, parse_models
+from thinkalike.comparison import Comparison
+from thinkalike.errors import InvalidInput, StoreError
+
+Run = Callable[..., Any]
+OPTIONS = ("--sentences", "40", "--resamples", "3")
+
+
+@pytest.fixture(autouse=True)
+def no_cache_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("THINKALIKE_CACHE", str(tmp_path / "cache"))
+
+
+def test_the_closing_words(finished: tuple[Path, str]) -> None:
+    out, printed = finished
+    made = Comparison.load(out)
+    words = " ".join(printed.split())
+    for sentence in made.answer:
+        assert sentence in words
+    assert "tiny-bert, decoder" in printed
+    assert "To keep in mind:" in printed
+    assert printed.strip().endswith(f"Report: {out / 'index.html'}")
+    assert (out / "index.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+
+
+def test_untrained_copies_are_run_beside(finished: tuple[Path, str]) -> None:
+    made = Comparison.load(finished[0])
+    assert made.controls is not None
+    assert {name: p.system for name, p in made.controls.profiles.items()} == {
+        "tiny-bert": "tiny-bert:untrained",
+        "decoder": "decoder:untrained",
+    }
+    block = made.matrices["features"].block_test("tiny-bert", "decoder")
+    assert block is not None
+    assert block.control == pytest.approx(
+        made.controls.similarity.block_mean("tiny-bert:untrained", "decoder:untrained")
+    )
+
+
+def test_a_third_model_and_another_measure_extend_the_run(
+    finished: tuple[Path, str], tiny_models: dict[str, Path], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from thinkalike.activations import extraction
+    from thinkalike.comparison import comparing
+
+    extracted: list[str] = []
+    profiled: list[str] = []
+
+    def note(names: list[str], original: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+        def noting(*args: Any, **options: Any) -> Any:
+            names.append(name(*args, **options))
+            return original(*args, **options)
+
+        return noting
+
+    monkeypatch.setattr(extraction, "run", note(extracted, extraction.run, lambda *a, **o: o["system"]))
+    monkeypatch.setattr(
+        comparing, "profile", note(profiled, comparing.profile, lambda one, *a, **o: one.system)
+    )
+    out = finished[0]
+    three = [tiny_models["tiny-bert"], f"decoder={tiny_models['tiny-gpt2']}", tiny_models["tiny-mamba"]]
+    result = run("compare", *three, *OPTIONS, "--measure", "cka", "--out", out, "--no-report")
+    assert extracted == profiled == ["tiny-mamba"]
+    assert "Report" not in result.stdout
+    made = Comparison.load(out)
+    assert made.systems == ("tiny-bert", "decoder", "tiny-mamba")
+    assert list(made.matrices) == ["features", "rsa", "cka"]
+
+
+def test_one_model_and_other_runs_are_refused(
+    finished: tuple[Path, str], tiny_models: dict[str, Path], run: Run, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match="Got only tiny-bert: a comparison needs two systems or more"):
+        run("compare", tiny_models["tiny-bert"], "--out", tmp_path / "one", *OPTIONS)
+    assert not (tmp_path / "one").exists()
+    two = tiny_models["tiny-bert"], tiny_models["tiny-gpt2"]
+    with pytest.raises(StoreError, match="holds another run"):
+        run("compare", *two, "--sentences", "41", "--resamples", "3", "--out", finished[0])
+
+
+def test_a_table_of_stimuli_and_the_preset_of_the_paper(
+    tiny_models: dict[str, Path], run: Run, tmp_path: Path
+) -> None:
+    run("stimuli", "--sentences", "30", "--out", tmp_path / "words.csv")
+    two = tiny_models["tiny-bert"], tiny_models["tiny-gpt2"]
+    shown = ("--stimuli", tmp_path / "words.csv")
+    run("compare", *two, *shown, "--preset", "salle2024", "--out", tmp_path / "run", "--no-report")
+    made = Comparison.load(tmp_path / "run")
+    assert made.settings["preset"] == "salle2024"
+    assert made.profiles["tiny-bert"].bootstrap is None
+    assert made.matrices["features"].low is None
+
+
+def test_names_of_models(tmp_path: Path) -> None:
+    (tmp_path / "bert").mkdir()
+    named = parse_models(["gpt2", "org/model@step1", str(tmp_path / "bert"), "mine=org/other"])
+    assert named == {
+        "gpt2": "gpt2",
+        "org/model@step1": "org/model@step1",
+        "bert": str(tmp_path / "bert"),
+        "mine": "org/other",
+    }
+    assert default_folder({"gpt2": "gpt2", "org/model": "org/model"}) == Path("runs/gpt2_org-model")
+    with pytest.raises(InvalidInput, match="gpt2 comes twice: give one of them another name with NAME=MODEL"):
+        parse_models(["gpt2", "gpt2"])
+    with pytest.raises(InvalidInput, match="'x=' names no model"):
+        parse_models(["x="])

@@ -1,0 +1,31 @@
+"""`thinkalike profile`: one model, layer by layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from thinkalike.cli import app
+from thinkalike.comparison import Profile
+
+
+def test_a_profile_is_shown_written_and_drawn(
+    tiny_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THINKALIKE_CACHE", str(tmp_path / "cache"))
+    out, figure = tmp_path / "bert", tmp_path / "bert.svg"
+    arguments = ["profile", str(tiny_models["tiny-bert"]), "--sentences", "40", "--resamples", "3"]
+    result = CliRunner().invoke(
+        app, [*arguments, "--out", str(out), "--figure", str(figure)], catch_exceptions=False
+    )
+    assert "tiny-bert: what its layers are organised by" in result.stdout
+    assert " to " in result.stdout  # the interval of ρ
+    made = Profile.load(out)
+    assert made.system == "tiny-bert"
+    assert made.layers == (0, 1, 2)
+    assert made.bootstrap is not None
+    top = made.features[int(made.mean_importance[0].argmax())].replace("_", " ")
+    assert top in result.stdout
+    assert figure.read_text(encoding="utf-8").startswith("<svg")
