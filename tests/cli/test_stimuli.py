@@ -54,6 +54,22 @@ def test_every_option_reaches_the_library(tmp_path: Path) -> None:
     assert Stimuli.from_table(path) == expected
 
 
+def test_a_grammar_can_be_copied_and_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "mine"
+    output = run("--copy-grammar", folder)
+    assert output == f"Wrote {folder / 'salle2024.toml'}.\nWrote {folder / 'lexicon_english.toml'}.\n"
+    lexicon = folder / "lexicon_english.toml"
+    lexicon.write_text(lexicon.read_text("utf-8").replace("Mary", "Zoe "), encoding="utf-8")
+    made = run("-n", 2000, "--grammar", folder / "salle2024.toml", "--out", tmp_path / "w.csv")
+    assert "2,000 sentences" in made
+    words = set(Stimuli.from_table(tmp_path / "w.csv").items["word"])
+    assert "Zoe" in words
+    assert "Mary" not in words
+    assert "exists already and is not overwritten" in failure(monkeypatch, capsys, "--copy-grammar", folder)
+
+
 def test_a_treebank(tmp_path: Path) -> None:
     source, path = tmp_path / "tb.conllu", tmp_path / "tb.tsv"
     source.write_text(CONLLU, encoding="utf-8")

@@ -75,6 +75,8 @@ def test_errors() -> None:
     slow = type("SlowTokenizer", (), {"is_fast": False})()
     with pytest.raises(InvalidInput, match="SlowTokenizer does not say where its tokens are"):
         words().with_controls("subwords", tokenizer=slow)
+    with pytest.raises(InvalidInput, match="'zipf' is for single words"):
+        Stimuli.from_grammar(5, grammar="clauses", controls=["zipf"])
     images = Stimuli(pd.DataFrame({"hue": ["red", "blue"]}))
     with pytest.raises(InvalidInput, match="these items are not words"):
         images.with_controls("zipf")

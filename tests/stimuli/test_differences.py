@@ -161,12 +161,14 @@ def test_every_wrong_call_says_what_to_do() -> None:
         code_features(features, missing="drop")
     with pytest.raises(InvalidInput, match="features as ndarray: give a DataFrame"):
         code_features(np.zeros((3, 2)))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="without features"):
+    with pytest.raises(InvalidInput, match=r"Got 0 feature\(s\)"):
         code_features(features[[]])
     with pytest.raises(InvalidInput, match="'case' comes more than once"):
         code_features(pd.concat([features, features[["case"]]], axis=1))
     with pytest.raises(InvalidInput, match="'x' is infinite at item 1"):
         code_features(pd.DataFrame({"x": [0.0, np.inf]}))
+    with pytest.raises(InvalidInput, match="Complex data not supported: give real numbers in 'z'"):
+        code_features(pd.DataFrame({"z": [1j, 2.0]}))
     with pytest.raises(InvalidInput, match="'when' is of type datetime64"):
         code_features(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
     with pytest.raises(UnknownName, match=r"no feature 'cse'\. Did you mean 'case'"):

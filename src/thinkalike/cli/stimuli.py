@@ -36,6 +36,9 @@ def stimuli(
     ] = False,
     full_stop: Annotated[bool, typer.Option("--full-stop", help="End sentences with a mark.")] = False,
     zipf: Annotated[bool, typer.Option("--zipf", help="Add word frequency as a control feature.")] = False,
+    copy_grammar: Annotated[
+        Path | None, typer.Option(help="Copy the grammar's TOML files into this folder and stop.")
+    ] = None,
     conllu: Annotated[
         Path | None, typer.Option(help="Read this treebank instead of making sentences.")
     ] = None,
@@ -50,6 +53,11 @@ def stimuli(
     """Make sentences whose words carry features, or read or check some."""
     from thinkalike.stimuli import Stimuli
 
+    if copy_grammar is not None:
+        from thinkalike.stimuli.grammar import copy_grammar as copy
+
+        typer.echo("\n".join(f"Wrote {path}." for path in copy(grammar, copy_grammar)))
+        return
     if check is not None and conllu is not None:
         raise InvalidInput("--check and --conllu both name the file to read: give one of them.")
     source = check or conllu

@@ -8,11 +8,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from thinkalike.progress import progress
 from thinkalike.stimuli.differences import FeatureDifferences, code_features
 
 UNEVENNESS_COST = 5.0
 """What it costs when a feature loses all evenness of its levels, in units of a squared correlation."""
 MOST_EXCHANGES = 300
+"""After so many the choice is good enough."""
 
 
 def choose_balanced(
@@ -42,19 +44,20 @@ def choose_balanced(
     chosen[rng.permutation(n_sentences)[:n]] = True
     score, slope = pool.evaluate(chosen)
     step = min(n, n_sentences - n) // 4
-    for _ in range(MOST_EXCHANGES):
-        if step < 1:
-            break
-        trial = chosen.copy()
-        trial[_extreme(slope, chosen, step, rng)] = False
-        trial[_extreme(-slope, ~chosen, step, rng)] = True
-        trial_score, trial_slope = pool.evaluate(trial)
-        if trial_score < score:
-            chosen, score, slope = trial, trial_score, trial_slope
-            step = 2 * step
-        else:
-            step //= 2
-        step = min(step, n, n_sentences - n)
+    with progress("Balancing", MOST_EXCHANGES) as bar:
+        for _ in range(MOST_EXCHANGES):
+            if step < 1:
+                break
+            trial = chosen.copy()
+            trial[_extreme(slope, chosen, step, rng)] = False
+            trial[_extreme(-slope, ~chosen, step, rng)] = True
+            trial_score, trial_slope = pool.evaluate(trial)
+            if trial_score < score:
+                chosen, score, slope = trial, trial_score, trial_slope
+                step = min(2 * step, n, n_sentences - n)
+            else:
+                step //= 2
+            bar.advance()
     return np.flatnonzero(chosen)
 
 
@@ -64,8 +67,9 @@ def _extreme(values: np.ndarray, among: np.ndarray, count: int, rng: np.random.G
     The highest are often all alike; exchanging only them would overshoot.
     """
     positions = np.flatnonzero(among)
-    best = positions[np.argsort(-values[positions], kind="stable")[: 2 * count]]
-    return rng.permutation(best)[:count]
+    if 2 * count < len(positions):
+        positions = positions[np.argpartition(-values[positions], 2 * count)[: 2 * count]]
+    return rng.permutation(positions)[:count]
 
 
 class _Pool:

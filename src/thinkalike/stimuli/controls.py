@@ -20,6 +20,8 @@ def zipf_frequency(items: pd.DataFrame, sentences: pd.Series, *, language: str =
     """
     from wordfreq import zipf_frequency as frequency
 
+    if items["word"].str.contains(" ").any():
+        raise InvalidInput("The control 'zipf' is for single words, and some of these items are longer.")
     bands = {word: str(round(frequency(word, language))) for word in items["word"].unique()}
     values = pd.Categorical(items["word"].map(bands), categories=list(ZIPF_LEVELS), ordered=True)
     return pd.Series(values, index=items.index)

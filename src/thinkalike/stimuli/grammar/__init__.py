@@ -1,7 +1,16 @@
 """Sentences from rules and words that live in TOML files; `docs/stimuli.md` says how to write one's own."""
 
-from thinkalike.stimuli.grammar.loading import Grammar, load_grammar, shipped_grammars
+from thinkalike.stimuli.grammar.loading import Grammar, copy_grammar, load_grammar, shipped_grammars
 from thinkalike.stimuli.grammar.sampling import Draw, draw
 from thinkalike.stimuli.grammar.tables import finished_text, tabulate
 
-__all__ = ["Draw", "Grammar", "draw", "finished_text", "load_grammar", "shipped_grammars", "tabulate"]
+__all__ = [
+    "Draw",
+    "Grammar",
+    "copy_grammar",
+    "draw",
+    "finished_text",
+    "load_grammar",
+    "shipped_grammars",
+    "tabulate",
+]

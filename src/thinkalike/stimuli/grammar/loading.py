@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +84,19 @@ def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str
     used = {name: sections[name] for name in sections if name in mentioned and name not in rules}
     categories = read_lexicon(used, words or source, domain, prefix="" if words else "lexicon.")
     return Grammar(source.path, start, rules, categories, domain, items, _read_full_stops(source, domain))
+
+
+def copy_grammar(grammar: str, folder: str | os.PathLike[str]) -> list[Path]:
+    """Copy the rules and the lexicon of a shipped grammar into a folder, to change them there."""
+    source = read_source(_path_of(grammar))
+    copies = []
+    for path in (source.path, source.path.parent / str(source.content["lexicon"])):
+        copy = Path(folder) / path.name
+        if copy.exists():
+            raise InvalidInput(f"{copy} exists already and is not overwritten: name another folder.")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copies.append(Path(shutil.copyfile(path, copy)))
+    return copies
 
 
 def _read_syntax(source: Source, domain: Domain) -> tuple[str, str, dict[str, list[Rule]]]:
