@@ -104,6 +104,7 @@ KINDS_LINE = '# kinds: {"x": "nominal"}'
         (['# kinds: ["x"]', "item,x", "a,1"], 1, "kinds are declared as"),
         (['# kinds: {"x": "numeric"}', "item,x", "a,1", "b,one"], 4, "'x' is numeric but the value is 'one'"),
         (['# kinds: {"x": ["lo", "hi"]}', "item,x", "a,lo", "b,mid"], 4, "'mid' is no level of the ordinal"),
+        (['# kinds: {"x": "nomnal"}', "item,x", "a,1"], 1, "no kind of feature 'nomnal'"),
         (["item,x", 'a,"1', "b,2"], 3, "not a well-formed table"),
     ],
 )
@@ -123,9 +124,16 @@ def test_an_error_names_the_file_and_the_line(
     [
         ({"features": ["y"]}, "line 1: There is no feature 'y'. Known: x"),
         ({"kinds": {"xx": "nominal"}}, "line 1: There is no feature 'xx'. Did you mean 'x'?"),
-        ({"kinds": {"x": "norminal"}}, "There is no kind of feature 'norminal'. Did you mean 'nominal'?"),
-        ({"kinds": {"x": "ordinal"}}, r"declared ordinal, but its levels \(hi, lo\) have no order"),
-        ({"kinds": {"x": ["lo", "lo", "hi"]}}, "levels declared for feature 'x' repeat"),
+        (
+            {"kinds": {"x": "norminal"}},
+            "line 1: There is no kind of feature 'norminal'. Did you mean 'nominal'?",
+        ),
+        (
+            {"kinds": {"x": "ordinal"}},
+            r"line 1: feature 'x' is ordinal, but its levels \(hi, lo\) have no order",
+        ),
+        ({"kinds": {"x": ["lo", "lo", "hi"]}}, "line 1: the levels of feature 'x' repeat"),
+        ({"kinds": {"x": ["lo", "", "hi"]}}, "line 1: feature 'x' has a level with an empty name"),
         ({"columns": {"word": "token"}}, "line 1: There is no column 'token'"),
         ({"columns": {"wort": "x"}}, "There is no role of a column 'wort'. Did you mean 'word'?"),
         ({"columns": {"item": "x"}}, "'x' is to be the 'item', but another column has that name"),

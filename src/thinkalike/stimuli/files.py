@@ -19,8 +19,8 @@ from typing import Any
 
 import pandas as pd
 
-from thinkalike.errors import InvalidInput
-from thinkalike.stimuli.kinds import MISSING_CELLS, Kind
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*_DELIMITERS, ".parquet")
@@ -41,8 +41,11 @@ class RawTable:
     missing_cells: frozenset[str] = frozenset()
     """The strings that mean "no value" in a feature column."""
 
-    def place(self, row: int) -> str:
-        """Where a row stands, for error messages."""
+    def place(self, row: int | None = None) -> str:
+        """Where a row stands, or the header when it is None, for error messages."""
+        if row is None:
+            header = f", line {1 + (self.kinds is not None)}" if self.lines is not None else ""
+            return f"{self.source}{header}" if self.source else "The table"
         where = f"line {self.lines[row]}" if self.lines is not None else f"row {row}"
         return f"{self.source}, {where}" if self.source else where
 
@@ -169,6 +172,9 @@ def _declared(text: str, place: str) -> dict[str, Kind]:
         raise InvalidInput(
             f'{place}: kinds are declared as {{"feature": "nominal", "other": ["low", "high"]}}.'
         )
+    for kind in kinds.values():
+        if isinstance(kind, str) and kind not in KINDS:
+            raise UnknownName(f"{place}: {UnknownName.among('kind of feature', kind, KINDS)}")
     return kinds
 
 

@@ -25,6 +25,10 @@ MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
 """Cells of a foreign text file that mean "no value"."""
 
 
+Place = Callable[[int | None], str]
+"""Row number → where that row stands, and None → where the header stands, for error messages."""
+
+
 def kind_of(column: pd.Series) -> str:
     """The kind that the dtype of a feature column says."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -38,26 +42,26 @@ def declaration(column: pd.Series) -> str | list[str]:
     return list(column.cat.categories) if kind == "ordinal" else kind
 
 
-def as_feature(column: pd.Series, kind: Kind | None, place: Callable[[int], str]) -> pd.Series:
+def as_feature(column: pd.Series, kind: Kind | None, place: Place) -> pd.Series:
     """The column with the dtype of its kind.
 
     Parameters
     ----------
     column : any values; missing ones are None or NaN.
     kind : declared kind; None infers it: ordered categories are ordinal, numbers numeric, all else nominal.
-    place : row number → where that row stands, for error messages ("words.csv, line 7").
+    place : where things stand, for error messages ("words.csv, line 7").
     """
     if kind is None:
         kind = _inferred_kind(column)
     if not isinstance(kind, str):
         return _ordinal(column, [level_name(level) for level in kind], place)
     if kind == "nominal":
-        return _categorical(column, sorted(set(_names(column).dropna())), ordered=False)
+        return _categorical(column, sorted(set(_names(column).dropna())), place, ordered=False)
     if kind == "ordinal":
-        return _ordinal(column, _natural_levels(column), place)
+        return _ordinal(column, _natural_levels(column, place), place)
     if kind == "numeric":
         return _numeric(column, place)
-    raise UnknownName.among("kind of feature", kind, KINDS)
+    raise UnknownName(f"{place(None)}: {UnknownName.among('kind of feature', kind, KINDS)}")
 
 
 def level_name(value: object) -> str:
@@ -95,7 +99,7 @@ def _names(column: pd.Series) -> pd.Series:
     return pd.Series(names[codes], index=column.index, name=column.name, dtype=object)
 
 
-def _natural_levels(column: pd.Series) -> list[str]:
+def _natural_levels(column: pd.Series, place: Place) -> list[str]:
     """The levels of an ordinal feature that was declared without them; only numbers have a natural order."""
     if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
         return [level_name(level) for level in column.cat.categories]
@@ -103,15 +107,15 @@ def _natural_levels(column: pd.Series) -> list[str]:
     numbers = [_number(name) for name in names]
     if not np.isfinite(numbers).all():
         raise InvalidInput(
-            f"Feature {column.name!r} is declared ordinal, but its levels ({_listed(names)}) have no order: "
-            f"declare them from lowest to highest, kinds={{{column.name!r}: [{names[0]!r}, …]}}."
+            f"{place(None)}: feature {column.name!r} is ordinal, but its levels ({_listed(names)}) have "
+            f"no order: declare them from lowest to highest, kinds={{{column.name!r}: [{names[0]!r}, …]}}."
         )
     return [names[i] for i in np.argsort(numbers, kind="stable")]
 
 
-def _ordinal(column: pd.Series, levels: list[str], place: Callable[[int], str]) -> pd.Series:
+def _ordinal(column: pd.Series, levels: list[str], place: Place) -> pd.Series:
     if len(set(levels)) < len(levels):
-        raise InvalidInput(f"The levels declared for feature {column.name!r} repeat: {_listed(levels)}.")
+        raise InvalidInput(f"{place(None)}: the levels of feature {column.name!r} repeat: {_listed(levels)}.")
     names = _names(column)
     strange = np.flatnonzero(names.notna().to_numpy() & ~names.isin(levels).to_numpy())
     if strange.size:
@@ -120,17 +124,17 @@ def _ordinal(column: pd.Series, levels: list[str], place: Callable[[int], str]) 
             f"{place(row)}: {names.iloc[row]!r} is no level of the ordinal feature {column.name!r}, "
             f"whose declared levels are {_listed(levels)}."
         )
-    return _categorical(column, levels, ordered=True)
+    return _categorical(column, levels, place, ordered=True)
 
 
-def _categorical(column: pd.Series, levels: list[str], *, ordered: bool) -> pd.Series:
+def _categorical(column: pd.Series, levels: list[str], place: Place, *, ordered: bool) -> pd.Series:
     if "" in levels:
-        raise InvalidInput(f"Feature {column.name!r} has an empty level name: use a missing value or a name.")
+        raise InvalidInput(f"{place(None)}: feature {column.name!r} has a level with an empty name: name it.")
     values = pd.Categorical(_names(column), categories=pd.Index(levels, dtype=object), ordered=ordered)
     return pd.Series(values, index=column.index, name=column.name)
 
 
-def _numeric(column: pd.Series, place: Callable[[int], str]) -> pd.Series:
+def _numeric(column: pd.Series, place: Place) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column.dtype):
         values = column.astype(np.float64)
     else:

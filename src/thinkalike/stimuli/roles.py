@@ -54,7 +54,7 @@ def _renaming(raw: RawTable, columns: Mapping[str, str]) -> dict[str, str]:
         _require(raw, name, known, "column")
         if role in known and role != name:
             raise InvalidInput(
-                f"{_header(raw)}: {name!r} is to be the {role!r}, but another column has that name: "
+                f"{raw.place()}: {name!r} is to be the {role!r}, but another column has that name: "
                 "rename or drop one."
             )
     return {name: role for role, name in columns.items()}
@@ -62,13 +62,7 @@ def _renaming(raw: RawTable, columns: Mapping[str, str]) -> dict[str, str]:
 
 def _require(raw: RawTable, name: str, known: Sequence[str], what: str) -> None:
     if name not in known:
-        raise UnknownName(f"{_header(raw)}: {UnknownName.among(what, name, known)}")
-
-
-def _header(raw: RawTable) -> str:
-    if not raw.source:
-        return "The table"
-    return raw.source if raw.lines is None else f"{raw.source}, line {1 + (raw.kinds is not None)}"
+        raise UnknownName(f"{raw.place()}: {UnknownName.among(what, name, known)}")
 
 
 def _values(raw: RawTable, column: pd.Series) -> pd.Series:
@@ -126,21 +120,19 @@ def _completed(raw: RawTable, frame: pd.DataFrame) -> pd.DataFrame:
     if has["start"] != has["end"]:
         given, lacking = ("start", "end") if has["start"] else ("end", "start")
         raise InvalidInput(
-            f"{_header(raw)}: there is a column {given!r} but none called {lacking!r}: give both or neither."
+            f"{raw.place()}: there is a column {given!r} but none called {lacking!r}: give both or neither."
         )
     if has["start"] and not (has["text"] and has["word"]):
         lacking = "text" if not has["text"] else "word"
-        raise InvalidInput(
-            f"{_header(raw)}: columns 'start' and 'end' need a column {lacking!r} beside them."
-        )
+        raise InvalidInput(f"{raw.place()}: columns 'start' and 'end' need a column {lacking!r} beside them.")
     if has["word"] and not (has["sentence"] or has["text"]):
         raise InvalidInput(
-            f"{_header(raw)}: there is a column 'word' but no 'sentence' or 'text' to say which sentence "
+            f"{raw.place()}: there is a column 'word' but no 'sentence' or 'text' to say which sentence "
             "a word is in: add one (a number per word will do if every word stands alone)."
         )
     if has["sentence"] and not (has["word"] or has["text"]):
         raise InvalidInput(
-            f"{_header(raw)}: there is a column 'sentence' but none called 'word' or 'text': add one."
+            f"{raw.place()}: there is a column 'sentence' but none called 'word' or 'text': add one."
         )
     if has["text"] and not has["word"]:  # the items are whole sentences
         frame = frame.assign(word=frame["text"])
