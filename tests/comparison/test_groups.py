@@ -1,4 +1,4 @@
-"""Groups of models: means by hand, intervals that cover, tests that hold their level, clusters that are found."""
+"""Groups of models: means by hand, intervals that cover, tests that hold their level, planted clusters."""
 
 from __future__ import annotations
 

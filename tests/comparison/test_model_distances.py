@@ -134,7 +134,7 @@ def test_values_at_the_same_depth() -> None:
 
 
 def test_unknown_alignment() -> None:
-    with pytest.raises(UnknownName, match="There is no alignment 'wraped'. Did you mean 'warped'"):
+    with pytest.raises(UnknownName, match=r"There is no alignment 'wraped'\. Did you mean 'warped'"):
         model_distances(random_models({"a": 1, "b": 1}), align="wraped")  # type: ignore[arg-type]
 
 
