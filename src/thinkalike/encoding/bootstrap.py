@@ -142,6 +142,7 @@ def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.nda
             weights[b] = fit.weights
         trained = resamples.sums[k] > 0
         scores[:, k], importances[:, k] = _judge(plan, test, target, w[:, test.items], weights, trained)
+        scores[resamples.n_pairs[k] == 0, k] = np.nan
     return Resampled(scores, importances, plan.names)
 
 

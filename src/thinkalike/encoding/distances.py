@@ -214,30 +214,33 @@ def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFram
         Several measurements of an item in one run are averaged.
     X : array of shape (n_measurements, n_units)
     """
-    if run not in features.columns:
-        raise UnknownName.among("column of runs", run, features.columns)
+    table, item = items_of_runs(features, run=run)
     X = as_activations(X, n_items=len(features))
-    item, items = pd.factorize(features.index)
     number, runs = pd.factorize(features[run], sort=True)
     if len(runs) < 2:
         raise InvalidInput(f"The column {run!r} has {len(runs)} run: crossnobis needs at least two.")
-    counts = np.zeros((len(runs), len(items)))
+    counts = np.zeros((len(runs), len(table)))
     np.add.at(counts, (number, item), 1.0)
     if (counts == 0).any():
         r, i = np.argwhere(counts == 0)[0]
         raise InvalidInput(
-            f"Item {items[i]!r} was not measured in run {runs[r]!r}: crossnobis needs each item in each run."
+            f"Item {table.index[i]} was not measured in run {runs[r]}: crossnobis needs every item in each."
         )
-    total = np.zeros((len(runs), len(items), X.shape[1]))
+    total = np.zeros((len(runs), len(table), X.shape[1]))
     np.add.at(total, (number, item), X)
+    return table, total / counts[:, :, None]
+
+
+def items_of_runs(features: pd.DataFrame, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """One row per item, in order of appearance, without the column of runs; and each measurement's item."""
+    if run not in features.columns:
+        raise UnknownName.among("column of runs", run, features.columns)
+    item, _ = pd.factorize(features.index)
     table = features.drop(columns=run)
-    first = table.groupby(level=0, sort=False).head(1)
-    agrees = (table.loc[first.index].reindex(features.index).reset_index(drop=True)).equals(
-        table.reset_index(drop=True)
-    )
-    if not agrees:
+    first = np.unique(item, return_index=True)[1]
+    if not table.iloc[first[item]].reset_index(drop=True).equals(table.reset_index(drop=True)):
         raise InvalidInput("An item has different features in different runs: give it the same in each.")
-    return first, total / counts[:, :, None]
+    return table.iloc[first], item
 
 
 def _euclidean(X: Any) -> Target:

@@ -38,10 +38,10 @@ def is_metric(
     else:
         rng = np.random.default_rng(seed)
         chosen = np.stack([rng.integers(0, size, MAX_TRIPLES) for size in sizes])
-    sides = np.empty((3, chosen.shape[1]))
+    W, sides = design.as_matrix(weights), np.empty((3, chosen.shape[1]))
     for side in range(3):
-        squared = np.stack([t[c, side] for t, c in zip(of_features, chosen, strict=True)], axis=1)
-        sides[side] = np.sqrt(np.maximum(design.predict(squared, weights), 0.0))
+        delta = np.sqrt([t[c, side] for t, c in zip(of_features, chosen, strict=True)])
+        sides[side] = np.sqrt(np.maximum(((W @ delta) * delta).sum(axis=0), 0.0))
     # Triples come in every order, so that one side against the other two is enough.
     return bool((sides[2] <= sides[0] + sides[1] + _SLACK * sides.max(initial=0.0)).all())
 

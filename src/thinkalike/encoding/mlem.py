@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinkalike.encoding.crossval import layer_target
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.distances import Target, as_activations, stack_runs, whitening
+from thinkalike.encoding.distances import Target, as_activations, items_of_runs, stack_runs, whitening
 from thinkalike.encoding.fitting import fit_items
 from thinkalike.encoding.importance import Evaluation, importance, make_players, pattern_space
 from thinkalike.encoding.metric import is_metric, triangles
@@ -31,7 +31,7 @@ class MLEM(BaseEstimator):
     r"""Metric-learning encoding model (Jalouzot et al. 2024; Salle et al. 2024).
 
     Minimises Σ_{i<j} (c + Δ_ijᵀ W Δ_ij − ‖x_i − x_j‖²)² + α‖W‖², where Δ_ij are the differences of two items
-    in their features, W is diagonal and non-negative (or, with interactions, positive semi-definite), and c is
+    in their features, W is diagonal and non-negative (with interactions: positive semi-definite), and c is
     the noise floor. The solution is exact and needs no pairs.
 
     Parameters
@@ -126,8 +126,8 @@ class MLEM(BaseEstimator):
 
     def score(self, features: Any, X: Any) -> float:
         """Spearman's ρ between predicted and observed distances, ties averaged."""
+        differences = self._code(features)
         table, X = self._measurements(features, X)
-        differences = self._code(table)
         patterns = find_patterns(differences, max_pairs=self.settings_.max_pairs, seed=self.seed)
         ranked = rank_pairs(patterns, self._target(X, len(table)), np.arange(len(table)))
         return spearman(self._design.predict(patterns.values, self._coefficients.weights), ranked.table)
@@ -151,8 +151,8 @@ class MLEM(BaseEstimator):
         """
         check_is_fitted(self)
         settings = change_settings(self.settings_, importance=method, n_permutations=n_permutations)
+        differences = self._code(features)
         table, X = self._measurements(features, X)
-        differences = self._code(table)
         players = make_players(differences.names, groups)
         patterns = find_patterns(differences, max_pairs=settings.max_pairs, seed=self.seed)
         space = pattern_space(patterns, players)
@@ -234,7 +234,7 @@ class MLEM(BaseEstimator):
         check_is_fitted(self)
         table = feature_table(features)
         if self.run is not None and self.run in table.columns:
-            table = table.drop(columns=self.run)
+            table, _ = items_of_runs(table, run=self.run)
         validate_data(
             self, features if isinstance(features, np.ndarray) else table, reset=False, skip_check_array=True
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from thinkalike.encoding.cells import pass_moments
 from thinkalike.encoding.designs import Design, make_design
@@ -159,8 +160,12 @@ def feature_table(features: Any) -> pd.DataFrame:
     table = getattr(features, "features", features)
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
-            raise InvalidInput(f"Got features of shape {table.shape}: give (n_items, n_features).")
+            raise InvalidInput(
+                f"Got features of shape {table.shape}: Reshape your data to (n_items, n_features)."
+            )
         table = pd.DataFrame(table, columns=[f"x{k}" for k in range(table.shape[1])])
+    if issparse(table):
+        raise InvalidInput("Got features as a sparse array, which is not supported: give a DataFrame.")
     if not isinstance(table, pd.DataFrame):
         raise InvalidInput(f"Got features as {type(features).__name__}: give a DataFrame or Stimuli.")
     return table

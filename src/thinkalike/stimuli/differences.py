@@ -231,7 +231,9 @@ def code_features(
             f"Got features as {type(features).__name__}: give a DataFrame, a column per feature."
         )
     if features.shape[1] == 0:
-        raise InvalidInput("Got a table without features: give at least one column.")
+        raise InvalidInput(
+            f"Got 0 feature(s) (shape={features.shape}) while a minimum of 1 is required: give some columns."
+        )
     duplicated = features.columns[features.columns.duplicated()]
     if len(duplicated):
         raise InvalidInput(
@@ -255,6 +257,8 @@ def kind_of(column: pd.Series) -> str:
         return "numeric"
     if pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype):
         return "nominal"
+    if pd.api.types.is_complex_dtype(dtype):
+        raise InvalidInput(f"Complex data not supported: give real numbers in {column.name!r}.")
     raise InvalidInput(
         f"The feature {column.name!r} is of type {dtype}: give categories, strings, booleans or numbers."
     )

@@ -1,0 +1,107 @@
+"""The two solvers against general ones."""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import nnls
+from sklearn.exceptions import ConvergenceWarning
+
+from thinkalike.encoding import solvers
+from thinkalike.encoding.designs import make_design
+from thinkalike.encoding.solvers import SOLVERS, matrix_size, solve_nonnegative, solve_psd, unpack
+from thinkalike.errors import UnknownName
+
+
+def problem(n_columns: int, seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, n_columns)), rng.normal(size=n)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0, 100.0])
+def test_nonnegative_equals_scipy_on_the_rows(seed: int, alpha: float) -> None:
+    A, b = problem(6, seed)
+    expected, _ = nnls(np.vstack([A, np.sqrt(alpha) * np.eye(6)]), np.concatenate([b, np.zeros(6)]))
+    np.testing.assert_allclose(solve_nonnegative(A.T @ A, A.T @ b, alpha), expected, atol=1e-10)
+    assert (expected == 0).any()  # the constraint binds, or the test would be too easy
+
+
+def test_nonnegative_copes_with_columns_that_say_nothing() -> None:
+    A, b = problem(3, 0)
+    A = np.column_stack([A, np.zeros(60), A[:, 0]])  # a constant feature and a copy
+    w = solve_nonnegative(A.T @ A, A.T @ b, 0.0)
+    expected, _ = nnls(A, b)
+    np.testing.assert_allclose(A @ w, A @ expected, atol=1e-9)
+    assert w[3] == 0
+    np.testing.assert_array_equal(solve_nonnegative(np.zeros((2, 2)), np.zeros(2), 0.0), [0, 0])
+
+
+def conic(G: np.ndarray, c: np.ndarray, alpha: float) -> np.ndarray:
+    """Clarabel on ½ vᵀ(G + αI)v − cᵀv with svec(W) in the cone, its order being column by column."""
+    K = len(c)
+    F = matrix_size(K)
+    rows = {(f, g): k for k, (f, g) in enumerate(zip(*np.triu_indices(F), strict=True))}
+    order = [rows[f, g] for g in range(F) for f in range(g + 1)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    P = sparse.csc_matrix(np.triu(G + alpha * np.eye(K)))
+    A = sparse.csc_matrix(-np.eye(K)[order])
+    solver = clarabel.DefaultSolver(P, -c, A, np.zeros(K), [clarabel.PSDTriangleConeT(F)], settings)
+    return np.array(solver.solve().x)
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 50.0])
+def test_psd_equals_a_conic_solver(n_features: int, seed: int, alpha: float) -> None:
+    K = n_features * (n_features + 1) // 2
+    A, b = problem(K, seed)
+    v = solve_psd(A.T @ A, A.T @ b, alpha)
+    np.testing.assert_allclose(v, conic(A.T @ A, A.T @ b, alpha), atol=1e-4 * np.abs(v).max())
+    assert np.linalg.eigvalsh(unpack(v, n_features)).min() >= -1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_diagonal_is_the_restriction_of_psd(seed: int) -> None:
+    """With nothing to explain off the diagonal, the diagonal of W is the non-negative solution."""
+    F = 4
+    diagonal = np.array([f == g for f, g in zip(*np.triu_indices(F), strict=True)])
+    A, b = problem(F, seed)
+    gram, cross = np.zeros((10, 10)), np.zeros(10)
+    gram[np.ix_(diagonal, diagonal)], cross[diagonal] = A.T @ A, A.T @ b
+    W = unpack(solve_psd(gram, cross, 2.0), F)
+    expected = solve_nonnegative(A.T @ A, A.T @ b, 2.0)
+    np.testing.assert_allclose(W, np.diag(expected), atol=1e-9)
+
+
+def test_psd_of_nothing_is_nothing() -> None:
+    np.testing.assert_array_equal(solve_psd(np.zeros((3, 3)), np.zeros(3), 0.0), np.zeros(3))
+
+
+def test_psd_says_when_it_has_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, b = problem(6, 0)
+    monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
+        solve_psd(A.T @ A, A.T @ b, 0.0)
+
+
+def test_the_table_of_solvers() -> None:
+    assert set(SOLVERS) == {"nonnegative", "psd"}
+
+
+def test_full_design_is_the_quadratic_form() -> None:
+    rng = np.random.default_rng(0)
+    design = make_design("full", 3)
+    delta, W = rng.random((20, 3)), rng.normal(size=(3, 3))
+    W = W @ W.T
+    f, g = np.triu_indices(3)
+    v = W[f, g] * np.where(f == g, 1.0, np.sqrt(2))
+    np.testing.assert_allclose(design.predict(delta**2, v), np.einsum("pf,fg,pg->p", delta, W, delta))
+    np.testing.assert_allclose(design.as_matrix(v), W)
+    assert design.columns_of(np.array([0, 2])).tolist() == [0, 2, 5]
+    with pytest.raises(UnknownName, match="no design 'ful'. Did you mean 'full'".replace(".", r"\.")):
+        make_design("ful", 3)
