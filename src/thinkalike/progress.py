@@ -11,10 +11,21 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+
+
+class Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s")
 
 
 class Step:
@@ -30,7 +41,7 @@ class Step:
 
 @contextmanager
 def progress(description: str, total: float | None) -> Iterator[Step]:
-    """Show `description` with a bar, the count and the time left while the block runs."""
+    """Show `description` with a bar, the count, the speed and the time left while the block runs."""
     if not sys.stderr.isatty():
         yield Step(None, None)
         return
@@ -39,6 +50,7 @@ def progress(description: str, total: float | None) -> Iterator[Step]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        Rate(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import socket
-import sys
 
 import numpy as np
 import pytest
@@ -64,9 +64,14 @@ def test_revisions_of_a_folder_are_its_checkpoints(gpt2_folder):
 
 
 def test_bundled_models_are_found_by_name(gpt2_folder, monkeypatch):
-    monkeypatch.setattr(models, "resolve", {"nano-x": gpt2_folder}.get, raising=False)
+    checkpoints = {("nano-x", None): gpt2_folder, ("nano-x", "step7"): gpt2_folder / "checkpoint-7"}
+    monkeypatch.setattr(models, "resolve", lambda *name: checkpoints.get(name))
     assert parse_name("nano-x").folder == gpt2_folder
-    assert str(parse_name("nano-x")) == "nano-x"
+    assert parse_name("nano-x@step7:untrained").folder == gpt2_folder / "checkpoint-7"
+    assert str(parse_name("nano-x@step7")) == "nano-x@step7"
+    monkeypatch.setattr(models, "names", lambda: ("nano-x",))
+    with pytest.raises(UnknownName, match=r"no bundled model 'nano-y'. Did you mean 'nano-x'"):
+        parse_name("nano-y")
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/nowhere", "some/deep/path"])
@@ -232,8 +237,42 @@ def test_no_gpu_is_an_error_and_no_silent_fallback(gpt2_folder, words_of):
         ta.extract(gpt2_folder, words_of(["Mary fell."]), device="cuda")
 
 
+def test_device_map(gpt2_folder, words_of):
+    pytest.importorskip("accelerate")
+    stimuli = words_of(["The old woman sings.", "Mary fell."])
+    found = ta.extract(gpt2_folder, stimuli, device_map="auto")
+    np.testing.assert_allclose(found[3], ta.extract(gpt2_folder, stimuli)[3], atol=1e-6)
+    assert found.metadata["device"] == "auto"
+
+
+def test_device_map_offloads_to_disk(gpt2_folder, words_of, tmp_path):
+    """Half of the blocks are fetched from disk when they run, through forwards that accelerate wraps."""
+    pytest.importorskip("accelerate")
+    stimuli = words_of(["The old woman sings.", "Mary fell."])
+    model = tf.AutoModel.from_pretrained(
+        gpt2_folder,
+        device_map={"wte": "cpu", "wpe": "cpu", "drop": "cpu", "h.0": "cpu", "h.1": "disk", "h.2": "disk"}
+        | {"ln_f": "cpu"},
+        offload_folder=tmp_path / "offload",
+    )
+    found = ta.extract(model, stimuli)
+    np.testing.assert_allclose(found[3], ta.extract(gpt2_folder, stimuli)[3], atol=1e-6)
+
+
+def missing(package, monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else real(name))
+
+
+@pytest.mark.parametrize("package", ["gguf", "accelerate"])
+def test_gguf_needs_its_extra(gpt2_folder, words_of, monkeypatch, package):
+    missing(package, monkeypatch)
+    with pytest.raises(MissingExtra, match=rf"needs '{package}'.*pip install 'thinkalike\[gguf\]'"):
+        ta.extract(gpt2_folder, words_of(["Mary fell."]), gguf_file="x.gguf")
+
+
 def test_device_map_needs_accelerate(gpt2_folder, words_of, monkeypatch):
-    monkeypatch.setitem(sys.modules, "accelerate", None)
+    missing("accelerate", monkeypatch)
     with pytest.raises(MissingExtra, match=r"pip install 'thinkalike\[big\]'"):
         ta.extract(gpt2_folder, words_of(["Mary fell."]), device_map="auto")
 

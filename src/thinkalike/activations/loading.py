@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thinkalike import models
 from thinkalike.activations.architectures import ARCHITECTURES, PARTS, Part, Stack, layers_of
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
 
@@ -73,15 +74,7 @@ def parse_name(
     if not Path(model).is_dir() and "@" in model:
         model, _, given_revision = model.rpartition("@")
         revision = _agreed("revision", revision, given_revision)
-    folder = _folder(model)
-    if folder is not None and revision is not None:
-        folder = folder / revision
-        if not folder.is_dir():
-            raise ModelError(
-                f"{model} is a folder and has no subfolder {revision!r}: the revisions of a folder are the "
-                "checkpoints in it."
-            )
-    return ModelName(model, revision, part, untrained, folder)
+    return ModelName(model, revision, part, untrained, _folder(model, revision))
 
 
 def _suffixes(model: str) -> tuple[str, Part | None, bool]:
@@ -105,13 +98,20 @@ def _agreed(what: str, given: Any, in_name: Any) -> Any:
     return given if in_name is None else in_name
 
 
-def _folder(model: str) -> Path | None:
+def _folder(model: str, revision: str | None) -> Path | None:
+    """Where the files of a local or a bundled model are; None for a name that only the hub can know."""
     path = Path(model).expanduser()
     if path.is_dir():
+        path = path if revision is None else path / revision
+        if not path.is_dir():
+            raise ModelError(
+                f"{model} is a folder and has no subfolder {revision!r}: the revisions of a folder are the "
+                "checkpoints in it."
+            )
         return path
-    from thinkalike import models
-
-    bundled = models.resolve(model) if hasattr(models, "resolve") else None
+    bundled = models.resolve(model, revision)
+    if bundled is None and model.startswith("nano-"):
+        raise UnknownName.among("bundled model", model, models.names())
     if bundled is None and (model.startswith((".", "/", "~")) or model.count("/") > 1):
         raise ModelError(f"There is no folder {model!r}: give one that holds config.json and the weights.")
     return bundled
@@ -126,6 +126,9 @@ def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_c
 
     from thinkalike.models import solu  # noqa: F401  # makes our own decoder known to the Auto classes
 
+    for package in ("gguf", "accelerate") if gguf_file else ():
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtra.needed(package, "gguf")
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
     with _explained(name), _quiet():
         try:

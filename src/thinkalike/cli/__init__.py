@@ -12,6 +12,8 @@ import typer
 from thinkalike.cli import compare as _compare  # noqa: F401
 from thinkalike.cli import demo as _demo  # noqa: F401
 from thinkalike.cli import explain as _explain  # noqa: F401
+from thinkalike.cli import extract as _extract  # noqa: F401
+from thinkalike.cli import models as _models  # noqa: F401
 from thinkalike.cli import profile as _profile  # noqa: F401
 from thinkalike.cli import report as _report  # noqa: F401
 from thinkalike.cli import stimuli as _stimuli  # noqa: F401
