@@ -155,6 +155,13 @@ def test_rows_of_a_data_frame_are_named_by_their_number() -> None:
         Stimuli.from_table(table, features=["z"])
 
 
+def test_names_of_columns() -> None:
+    numbered = Stimuli.from_table(pd.DataFrame([["a", 1], ["b", 2]]))
+    assert numbered.kinds == {"0": "nominal", "1": "numeric"}
+    with pytest.raises(InvalidInput, match="The table: the column 'x' stands there twice"):
+        Stimuli.from_table(pd.DataFrame([[1, 2]], columns=["x", "x"]))
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="There is no file"):
         Stimuli.from_table(tmp_path / "none.csv")

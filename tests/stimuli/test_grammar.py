@@ -343,6 +343,11 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         load_grammar(tmp_path / "latin.toml")
 
 
+def test_pairs_are_no_stimuli() -> None:
+    with pytest.raises(InvalidInput, match="makes pairs of sentences: stimuli need rules with one side"):
+        Stimuli.from_grammar(5, grammar=FOLDER / "pairs" / "minimal.toml")
+
+
 def test_a_mark_that_needs_an_unknown_feature(tmp_path: Path) -> None:
     path = small("S -> N", tmp_path, extra="[full_stop]\n'?' = { asks = 'yes' }\n")
     with pytest.raises(InvalidInput, match="There is no feature 'asks'"):

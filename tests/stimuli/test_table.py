@@ -81,13 +81,12 @@ def test_a_csv_says_its_kinds_in_the_first_line(tmp_path: Path) -> None:
     assert rows[2] == "8.0,8,NA null,NA,0,2,male,2.5,"
 
 
-LEVEL = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=5).map(
-    str.strip
-)
+# Spaces, quotes and line breaks included.
+LEVEL = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=5)
 COLUMNS = st.integers(1, 12).flatmap(
     lambda n: st.fixed_dictionaries(
         {
-            "nominal one": st.lists(st.none() | LEVEL.filter(bool), min_size=n, max_size=n),
+            "nominal one": st.lists(st.none() | LEVEL, min_size=n, max_size=n),
             "number": st.lists(
                 st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=n, max_size=n
             ),
@@ -98,7 +97,7 @@ COLUMNS = st.integers(1, 12).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(columns=COLUMNS, suffix=st.sampled_from([".csv", ".tsv", ".parquet"]))
 def test_any_table_survives_a_file(
     columns: dict[str, list[object]], suffix: str, tmp_path_factory: pytest.TempPathFactory

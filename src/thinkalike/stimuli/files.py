@@ -60,7 +60,7 @@ def read_table(path: str | os.PathLike[str]) -> RawTable:
     table = (
         _read_parquet(path) if _suffix(path) == ".parquet" else _read_text(path, _DELIMITERS[_suffix(path)])
     )
-    if table.frame.empty:
+    if len(table.frame) == 0:
         raise InvalidInput(
             f"{path}, line {1 + (table.kinds is not None)}: there is a header but no row below it."
         )
@@ -156,9 +156,6 @@ def _rows(reader: Any, width: int, place: Callable[[int], str]) -> tuple[list[li
 
 
 def _check_header(header: list[str], place: str) -> None:
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise InvalidInput(f"{place}: the column {repeated[0]!r} stands there twice.")
     if "" in header:
         raise InvalidInput(f"{place}: column {header.index('') + 1} has no name.")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.balance import choose_balanced
 from thinkalike.stimuli.grammar import draw, load_grammar, tabulate
 
@@ -27,6 +28,10 @@ def stimuli_arguments(
 ) -> dict[str, Any]:
     """The arguments of `Stimuli`; see `Stimuli.from_grammar`."""
     read = load_grammar(grammar, lexicon)
+    if read.n_sides > 1:
+        raise InvalidInput(
+            f"{read.path} makes pairs of sentences: stimuli need rules with one side, without //."
+        )
     rng = np.random.default_rng(seed)
     if balance:
         drawn = draw(read.frames, POOL * n_sentences, rng, at_least=n_sentences)

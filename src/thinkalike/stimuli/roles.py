@@ -24,10 +24,14 @@ def assemble(
     columns: Mapping[str, str],
 ) -> dict[str, Any]:
     """The arguments of `Stimuli`, out of a flat table; see `Stimuli.from_table`."""
-    if raw.frame.empty:
+    if len(raw.frame) == 0:
         raise InvalidInput("The table has no rows: one per item was expected.")
-    frame = raw.frame.rename(columns=_renaming(raw, columns))
-    free = [str(name) for name in frame.columns if name not in ROLES]
+    known = [str(name) for name in raw.frame.columns]
+    for name in known:
+        if known.count(name) > 1:
+            raise InvalidInput(f"{raw.place()}: the column {name!r} stands there twice.")
+    frame = raw.frame.set_axis(known, axis=1).rename(columns=_renaming(raw, columns, known))
+    free = [name for name in frame.columns if name not in ROLES]
     # A file of our own says which of its columns are features.
     names = (
         list(features) if features is not None else [n for n in free if raw.kinds is None or n in raw.kinds]
@@ -46,8 +50,7 @@ def assemble(
     }
 
 
-def _renaming(raw: RawTable, columns: Mapping[str, str]) -> dict[str, str]:
-    known = [str(name) for name in raw.frame.columns]
+def _renaming(raw: RawTable, columns: Mapping[str, str], known: list[str]) -> dict[str, str]:
     for role, name in columns.items():
         if role not in ROLES:
             raise UnknownName.among("role of a column", role, ROLES)
@@ -66,10 +69,10 @@ def _require(raw: RawTable, name: str, known: Sequence[str], what: str) -> None:
 
 
 def _values(raw: RawTable, column: pd.Series) -> pd.Series:
-    """The column with missing cells made None; text cells also lose spaces around them."""
+    """The column with missing cells made None; cells of foreign text files also lose spaces around them."""
     if raw.lines is None:
         return column
-    cells = [cell.strip() for cell in column]
+    cells = [cell.strip() for cell in column] if raw.kinds is None else column.to_list()
     return pd.Series(
         [None if c in raw.missing_cells else c for c in cells], column.index, object, column.name
     )

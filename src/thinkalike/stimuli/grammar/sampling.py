@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thinkalike.errors import InvalidInput
+from thinkalike.progress import progress
 from thinkalike.stimuli.grammar.frames import Frame, Word
 
 
@@ -37,13 +38,15 @@ def draw(frames: list[Frame], n: int, rng: np.random.Generator, *, at_least: int
     order = shuffled[np.argsort([frames[i].rule for i in shuffled], kind="stable")]
     streams = [_Stream(frames[i], rng) for i in order]
     drawn: dict[tuple[str, ...], Draw] = {}
-    while streams and len(drawn) < n:
-        weights = np.array([stream.frame.weight for stream in streams])
-        wanted = _shares(weights, n - len(drawn), rng)
-        for stream, count in zip(streams, wanted, strict=True):
-            for one in stream.take(int(count)):
-                drawn.setdefault(one.text, one)
-        streams = [stream for stream in streams if not stream.exhausted]
+    with progress("Making sentences", n) as bar:
+        while streams and len(drawn) < n:
+            weights = np.array([stream.frame.weight for stream in streams])
+            wanted = _shares(weights, n - len(drawn), rng)
+            for stream, count in zip(streams, wanted, strict=True):
+                for one in stream.take(int(count)):
+                    drawn.setdefault(one.text, one)
+                bar.advance(int(count))
+            streams = [stream for stream in streams if not stream.exhausted]
     needed = n if at_least is None else at_least
     if len(drawn) < needed:
         raise InvalidInput(
