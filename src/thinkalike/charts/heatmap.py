@@ -75,7 +75,8 @@ def similarity_matrix(
             )
             for color, width in ((theme.surface, 6), (theme.ink, 2.5))
         ]
-    chart = layered(*parts, width=380, height=380, title=title)
+    side = n * max(2, round(380 / n))  # whole pixels for every cell, or hairlines show between them
+    chart = layered(*parts, width=side, height=side, title=title)
     if selectable:
         chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))
     return chart
@@ -123,6 +124,7 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
         {
             "name": [name for name, _ in systems],
             "middle": [(a + b) / 2 for a, b in pairwise(starts)],
+            "share": [(b - a) / starts[-1] for a, b in pairwise(starts)],
         }
     )
     ticks = pd.DataFrame(
@@ -136,10 +138,11 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     name = alt.Chart(names).encode(text="name:N")
     tick = alt.Chart(ticks).encode(text="name:N")
     across, down = alt.X("middle:Q", axis=None), alt.Y("middle:Q", axis=None)
+    large: dict[str, Any] = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
     small: dict[str, Any] = {"fontSize": 9, "color": theme.muted}
     return [
-        name.mark_text(baseline="bottom", dy=-17, fontSize=12).encode(x=across, y=alt.value(0)),
-        name.mark_text(baseline="bottom", angle=270, dy=-17, fontSize=12).encode(y=down, x=alt.value(0)),
+        name.mark_text(baseline="bottom", dy=-17, **large).encode(x=across, y=alt.value(0)),
+        name.mark_text(baseline="bottom", angle=270, dy=-17, **large).encode(y=down, x=alt.value(0)),
         tick.mark_text(baseline="bottom", dy=-4, **small).encode(x=across, y=alt.value(0)),
         tick.mark_text(align="right", dx=-5, **small).encode(y=down, x=alt.value(0)),
     ]

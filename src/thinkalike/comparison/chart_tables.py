@@ -205,12 +205,16 @@ def scatter_domain(scatter: pd.DataFrame) -> tuple[float, float]:
     return low, high + 0.15 * (high - low)
 
 
+def measure_name(measure: str) -> str:
+    """As people write it: `rsa` → `RSA`; longer names as they are."""
+    return measure.upper() if len(measure) < 5 else measure
+
+
 def measure_title(measure: str) -> str:
     """`By features`, `By geometry (RSA)`."""
-    name = measure.upper() if len(measure) < 5 else measure
-    return "By features" if measure == FEATURES else f"By geometry ({name})"
+    return "By features" if measure == FEATURES else f"By geometry ({measure_name(measure)})"
 
 
 def value_label(measure: str) -> str:
     """What a value of the measure is called on an axis."""
-    return {FEATURES: "τ_w", "rsa": "ρ (RSA)"}.get(measure, measure)
+    return {FEATURES: "τ_w", "rsa": "ρ (RSA)"}.get(measure, measure_name(measure))

@@ -128,7 +128,7 @@ def system_map_chart(
     return maps.system_map(
         table if data is None else data,
         systems=distances.systems,
-        extent=tables.map_extent(table),
+        extent=1.3 * tables.map_extent(table),  # room for the names
         title="" if bare else f"Whole systems (stress {distances.stress:.2f})",
         theme=theme,
     )

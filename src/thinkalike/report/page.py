@@ -106,6 +106,7 @@ def page_data(comparison: Comparison) -> dict[str, Any]:
         "total": TOTAL,
         "measure": FEATURES,
         "labels": {name: value_label(name) for name in comparison.matrices},
+        "kinds": {name: matrix.kind for name, matrix in comparison.matrices.items()},
         **pair_data(comparison),
     }
 
@@ -165,7 +166,7 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {
         "separators": (",", ":"),
         "allow_nan": False,
-        "sort_keys": True,
+        "sort_keys": False,
     }
     environment.globals["font"] = FONT
     environment.filters["polished"] = polished

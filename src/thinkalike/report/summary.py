@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.comparison.agreement import Agreement
-from thinkalike.comparison.chart_tables import measure_title, value_label
+from thinkalike.comparison.chart_tables import measure_name, measure_title, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.words import listed, number, p_text, readable
@@ -59,6 +59,7 @@ class Matrix:
     """One matrix of layers."""
 
     measure: str
+    name: str
     title: str
     label: str
     alt: str
@@ -218,6 +219,7 @@ def _matrix(comparison: Comparison, measure: str) -> Matrix:
     label = value_label(measure)
     return Matrix(
         measure=measure,
+        name=measure_name(measure),
         title=measure_title(measure),
         label=label,
         alt=f"Matrix of {len(matrix.rows)} by {len(matrix.rows)} layers coloured by {label}{spread}.",

@@ -176,7 +176,8 @@
       if (!known(value)) continue;
       const share = measure === "rsa" && i !== j ? entry(data.share, i, j) : null;
       const part = known(share) ? `; the features explain ${fixed(100 * share, 0)} % of it` : "";
-      lines.push([fixed(value), `likeness by geometry, ${data.labels[measure]}${part}`]);
+      const what = data.kinds[measure] === "distance" ? "distance" : "likeness";
+      lines.push([fixed(value), `${what} by geometry, ${data.labels[measure]}${part}`]);
     }
     return lines;
   }

@@ -1,0 +1,275 @@
+"""Every chart is valid Vega-Lite in both themes, shows the values it was given, and computes none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import pytest
+import vl_convert
+
+from thinkalike.charts.blocks import CHANCE, OBSERVED, UNTRAINED, system_pairs
+from thinkalike.charts.heatmap import feature_correlations, similarity_matrix
+from thinkalike.charts.maps import layer_map, system_map, word_map
+from thinkalike.charts.pair import contribution_bars, importance_scatter
+from thinkalike.charts.profiles import importance_profile, score_profile
+from thinkalike.charts.theme import DARK, LIGHT, Theme, themed
+
+FEATURES = ("part of speech", "tense", "number")
+SYSTEMS = (("one", ("0", "1")), ("two", ("V1", "V2", "IT")))
+
+
+def profile_data() -> pd.DataFrame:
+    rows = [
+        {
+            "place": k,
+            "layer": f"L{k}",
+            "feature": f,
+            "importance": 0.1 * j,
+            "low": 0.1 * j - 0.01,
+            "high": 0.1 * j + 0.01,
+        }
+        for k in range(3)
+        for j, f in enumerate(FEATURES)
+    ]
+    return pd.DataFrame(rows)
+
+
+def cells() -> pd.DataFrame:
+    i, j = (part.ravel() for part in np.indices((5, 5)))
+    return pd.DataFrame({"i": i, "j": j, "value": np.cos(i - j), "a": i.astype(str), "b": j.astype(str)})
+
+
+def pair_data() -> pd.DataFrame:
+    return pd.DataFrame({"feature": FEATURES, "a": [0.3, 0.01, 0.02], "b": [0.2, 0.012, 0.0]})
+
+
+def bar_data() -> pd.DataFrame:
+    return pd.DataFrame({"feature": [*FEATURES, "τ_w"], "contribution": [0.4, -0.1, 0.2, 0.5]})
+
+
+def word_data(values: list[Any]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"x": [0.0, 0.5, -1.0], "y": [1.0, 0.0, 0.2], "word": ["a", "b", "c"], "context": "", "value": values}
+    )
+
+
+def layer_data() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "system": ["one", "one", "two"],
+            "layer": ["0", "1", "V1"],
+            "place": [0, 1, 0],
+            "x": [0.0, 0.5, -1.0],
+            "y": [1.0, 0.0, 0.2],
+            "end": [True, True, True],
+        }
+    )
+
+
+def block_data() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "pair": "one × two",
+            "kind": [OBSERVED, UNTRAINED, CHANCE],
+            "value": [0.7, 0.2, 0.4],
+            "note": "p = 0.01",
+        }
+    )
+
+
+Maker = Callable[[Theme], alt.Chart | alt.LayerChart]
+CHARTS: dict[str, tuple[Maker, Callable[[], pd.DataFrame], str]] = {
+    "importance": (
+        lambda t: importance_profile(
+            profile_data(), layers=["L0", "L1", "L2"], features=FEATURES, domain=(-0.1, 0.4), theme=t
+        ),
+        profile_data,
+        "importance",
+    ),
+    "score": (
+        lambda t: score_profile(score_data(), layers=["L0", "L1"], theme=t),
+        lambda: score_data(),
+        "score",
+    ),
+    "matrix": (
+        lambda t: similarity_matrix(
+            cells(), systems=SYSTEMS, domain=(-1, 1), label="τ_w", diverging=True, selectable=True, theme=t
+        ),
+        cells,
+        "value",
+    ),
+    "correlations": (
+        lambda t: feature_correlations(correlation_data(), features=FEATURES, theme=t),
+        lambda: correlation_data(),
+        "correlation",
+    ),
+    "scatter": (
+        lambda t: importance_scatter(
+            pair_data(), names=("one:0", "two:V1"), features=FEATURES, domain=(0, 0.4), theme=t
+        ),
+        pair_data,
+        "b",
+    ),
+    "bars": (
+        lambda t: contribution_bars(bar_data(), features=FEATURES, domain=(-1, 1), theme=t),
+        bar_data,
+        "contribution",
+    ),
+    "words": (
+        lambda t: word_map(word_data(["x", "y", None]), feature="tense", levels=["x", "y"], theme=t),
+        lambda: word_data(["x", "y", None]),
+        "x",
+    ),
+    "words, ordered": (
+        lambda t: word_map(
+            word_data(["x", "y", "z"]), feature="f", levels=["x", "y", "z"], ordered=True, theme=t
+        ),
+        lambda: word_data(["x", "y", "z"]),
+        "y",
+    ),
+    "words, numeric": (
+        lambda t: word_map(word_data([1.0, 2.0, 3.0]), feature="length", levels=None, theme=t),
+        lambda: word_data([1.0, 2.0, 3.0]),
+        "value",
+    ),
+    "layers": (
+        lambda t: layer_map(layer_data(), systems=["one", "two"], extent=1.2, theme=t),
+        layer_data,
+        "x",
+    ),
+    "systems": (
+        lambda t: system_map(layer_data().iloc[[0, 2]], systems=["one", "two"], extent=1.2, theme=t),
+        lambda: layer_data().iloc[[0, 2]],
+        "x",
+    ),
+    "blocks": (
+        lambda t: system_pairs(block_data(), pairs=["one × two"], domain=(0, 1), controls=True, theme=t),
+        block_data,
+        "value",
+    ),
+}
+
+
+def score_data() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"place": [0, 1], "layer": ["L0", "L1"], "score": [0.5, 0.6], "low": 0.4, "high": 0.7, "ceiling": 0.9}
+    )
+
+
+def correlation_data() -> pd.DataFrame:
+    return pd.DataFrame({"a": ["tense", "number"], "b": ["number", "tense"], "correlation": [-0.3, 0.9]})
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", CHARTS)
+def test_chart_is_valid_and_shows_the_values_it_was_given(name: str, theme: Theme) -> None:
+    make, data, column = CHARTS[name]
+    spec = themed(make(theme), theme).to_dict(validate=True)
+    shown = [[row.get(column) for row in rows] for rows in spec["datasets"].values()]
+    assert list(data()[column]) in shown
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_chart_is_drawn(name: str) -> None:
+    make, *_ = CHARTS[name]
+    svg = vl_convert.vegalite_to_svg(themed(make(LIGHT)).to_dict())
+    assert "NaN" not in svg
+    assert svg.count("<path") > 3
+
+
+def test_the_same_feature_has_the_same_colour_in_every_chart() -> None:
+    def scale(chart: alt.LayerChart) -> dict[str, str]:
+        found = next(colors for colors in _color_scales(chart.to_dict()) if FEATURES[0] in colors["domain"])
+        return dict(zip(found["domain"], found["range"], strict=True))
+
+    charts = [CHARTS[name][0](LIGHT) for name in ("importance", "scatter", "bars")]
+    for feature, color in zip(FEATURES, LIGHT.features, strict=False):
+        assert {scale(chart)[feature] for chart in charts} == {color}
+
+
+def test_the_diverging_ramp_only_where_asked() -> None:
+    def ramp(diverging: bool) -> list[str]:
+        chart = similarity_matrix(cells(), systems=SYSTEMS, domain=(0, 1), label="", diverging=diverging)
+        return next(_color_scales(chart.to_dict()))["range"]
+
+    assert ramp(True) == list(LIGHT.diverging)
+    assert ramp(False) == list(LIGHT.sequential)
+
+
+def test_matrix_names_systems_and_layers() -> None:
+    svg = drawn(similarity_matrix(cells(), systems=SYSTEMS, domain=(-1, 1), label="τ_w", diverging=True))
+    for text in ("one", "two", "V1", "IT"):
+        assert text in texts(svg)
+
+
+def test_matrix_leaves_out_layer_labels_that_would_crowd() -> None:
+    chart = similarity_matrix(cells(), systems=SYSTEMS, domain=(-1, 1), label="τ_w", diverging=True, every=2)
+    assert "V1" in texts(drawn(chart))
+    assert "V2" not in texts(drawn(chart))
+
+
+def test_contributions_stand_from_the_largest_to_the_smallest_with_their_sum_last() -> None:
+    svg = drawn(contribution_bars(bar_data(), features=FEATURES, domain=(-1, 1)))
+    shown = [text for text in texts(svg) if text in (*FEATURES, "τ_w")]
+    assert shown == ["part of speech", "number", "tense", "τ_w"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_two_labels_of_the_scatter_overlap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"feature {k}" for k in range(8)]
+    values = rng.normal(0.01, 0.01, (8, 2))
+    values[0] = 0.4, 0.38
+    data = pd.DataFrame({"feature": names, "a": values[:, 0], "b": values[:, 1]})
+    chart = importance_scatter(data, names=("a", "b"), features=names, domain=(-0.03, 0.45))
+    labels = [t for t in marks(vl_convert.vegalite_to_scenegraph(chart.to_dict())) if t.get("text") in names]
+    assert len(labels) == 8
+    for side in ("left", "right"):
+        heights = sorted(label["y"] for label in labels if label["align"] == side)
+        assert min(np.diff(heights), default=99.0) > 10  # the letters are 11 pixels high
+
+
+def test_untrained_copies_are_in_the_legend_only_where_they_exist() -> None:
+    without = block_data()[lambda d: d["kind"] != UNTRAINED]
+    assert UNTRAINED in texts(
+        drawn(system_pairs(block_data(), pairs=["one × two"], domain=(0, 1), controls=True))
+    )
+    assert UNTRAINED not in texts(drawn(system_pairs(without, pairs=["one × two"], domain=(0, 1))))
+
+
+def drawn(chart: alt.Chart | alt.LayerChart) -> str:
+    return str(vl_convert.vegalite_to_svg(chart.to_dict()))
+
+
+def texts(svg: str) -> list[str]:
+    import re
+
+    return [text.replace("&amp;", "&") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+
+def marks(scene: Any) -> Iterator[dict[str, Any]]:
+    """All drawn items of a scenegraph."""
+    if isinstance(scene, dict):
+        if "text" in scene:
+            yield scene
+        for value in scene.values():
+            yield from marks(value)
+    elif isinstance(scene, list):
+        for value in scene:
+            yield from marks(value)
+
+
+def _color_scales(spec: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(spec, dict):
+        scale = spec.get("color", {}).get("scale") if isinstance(spec.get("color"), dict) else None
+        if isinstance(scale, dict) and isinstance(scale.get("range"), list):
+            yield scale
+        for value in spec.values():
+            yield from _color_scales(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from _color_scales(value)
