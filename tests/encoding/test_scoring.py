@@ -63,6 +63,20 @@ def test_rho_equals_scipy_with_heavy_ties(
     assert ranked.table.spread == pytest.approx((expected**2).sum())
 
 
+def test_far_clusters_keep_the_order_of_what_is_near(
+    make_features: Table, squared_differences: Pairs
+) -> None:
+    """Within a cluster y is 1e-7 of the squared norms: a pair or two may be tied, the order must stay."""
+    rng = np.random.default_rng(0)
+    features = make_features(60, numeric=False)
+    X = rng.normal(size=(60, 300)) + 1e4 * (np.arange(60) % 2)[:, None]
+    patterns = find_patterns(code_features(features))
+    ranked = rank_pairs(patterns, make_target(X, "euclidean"), np.arange(60))
+    expected = rankdata(pdist(X, "sqeuclidean")) - (60 * 59 / 2 + 1) / 2
+    np.testing.assert_allclose(ranked.of_pairs, expected, atol=1.0)
+    assert (ranked.of_pairs == expected).mean() > 0.99
+
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), n=st.integers(3, 25), levels=st.integers(1, 4))
 def test_rho_equals_scipy_on_any_values(seed: int, n: int, levels: int) -> None:

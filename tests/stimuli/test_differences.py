@@ -134,6 +134,20 @@ def test_kinds_follow_the_dtype() -> None:
     assert len(coded) == 10
 
 
+def test_nullable_types_are_taken() -> None:
+    features = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3, 1], dtype="Int64"),
+            "flag": pd.array([True, None, False, True], dtype="boolean"),
+            "text": pd.array(["a", None, "b", "a"], dtype="string"),
+        }
+    )
+    coded = code_features(features)
+    assert coded.kinds == ("numeric", "nominal", "nominal")
+    for f in coded.features:
+        np.testing.assert_array_equal(f.squared_differences(0, np.arange(4)), [0, 0, 1, 0])
+
+
 def test_taking_items_keeps_the_scale() -> None:
     features = table(30, seed=3, missing=0.1)
     coded = code_features(features, ordered="minmax")

@@ -82,7 +82,7 @@ class QuadraticTarget:
             rounding += abs(c) * norms
         if not self.signed:
             np.maximum(y, 0.0, out=y)
-        return y, rounding * _ROUNDING
+        return y, rounding * _rounding(x.shape[1])
 
     def between(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         y = np.zeros(len(i))
@@ -127,8 +127,9 @@ class BlockTarget:
         return y, np.zeros(self.n_items)
 
 
-# A y from inner products is wrong by about this share of ‖x_i‖² + ‖x_j‖²; ties are told within it.
-_ROUNDING = 1e-13
+def _rounding(n_units: int) -> float:
+    """By what share of ‖x_i‖² + ‖x_j‖² a y from inner products may be wrong; ties are told within it."""
+    return float((8 + 4 * np.sqrt(n_units)) * np.finfo(float).eps)
 
 
 def as_activations(X: Any, *, n_items: int | None = None, dimensions: int = 2) -> np.ndarray:

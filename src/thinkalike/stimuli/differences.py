@@ -269,7 +269,7 @@ def _code(
 ) -> CodedFeature:
     name, kind = str(column.name), kind_of(column)
     if kind == "numeric":
-        column = column.astype(float)
+        column = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), column.index, name=column.name)
         if np.isinf(column.to_numpy()).any():
             row = column.index[np.isinf(column.to_numpy())][0]
             raise InvalidInput(
