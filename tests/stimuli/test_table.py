@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput
@@ -98,6 +98,15 @@ COLUMNS = st.integers(1, 12).flatmap(
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
+@example(
+    columns={
+        "nominal one": ["a\rb", "\n", " "],
+        "number": [1, 2, 3],
+        "flag": [None] * 3,
+        "grade": ["NA"] * 3,
+    },
+    suffix=".csv",
+)
 @given(columns=COLUMNS, suffix=st.sampled_from([".csv", ".tsv", ".parquet"]))
 def test_any_table_survives_a_file(
     columns: dict[str, list[object]], suffix: str, tmp_path_factory: pytest.TempPathFactory

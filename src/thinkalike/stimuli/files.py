@@ -189,9 +189,10 @@ def _read_parquet(path: Path) -> RawTable:
 
 
 def _write_text(frame: pd.DataFrame, kinds: str, path: Path, delimiter: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(f"{_KINDS_LINE} {kinds}\n")
-        frame.to_csv(file, sep=delimiter, index=False, lineterminator="\n")
+    text = frame.to_csv(sep=delimiter, index=False, lineterminator="\n")
+    if "\r" in text:  # which readers take for the end of a line unless it is quoted
+        text = frame.to_csv(sep=delimiter, index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    path.write_text(f"{_KINDS_LINE} {kinds}\n{text}", encoding="utf-8", newline="")
 
 
 def _write_parquet(frame: pd.DataFrame, kinds: str, path: Path, _: str) -> None:
