@@ -27,11 +27,12 @@ def layer_diagnostics(activations: Activations, *, distance: str, seed: int = 0)
 
 
 def split_half_ceiling(X: Layer, *, distance: str = "euclidean", n_splits: int = 4, seed: int = 0) -> float:
-    """The ρ that a perfect model of the distances could reach if the units are a sample of many like them.
+    """The ρ at which these distances would correlate with those of many more units like these.
 
     The distances in two random halves of the units correlate at r; by Spearman–Brown all units together have
-    the reliability 2r / (1 + r), and the truth behind them correlates with them at its square root. In
-    [0, 1]; NaN for fewer than two units.
+    the reliability 2r / (1 + r), and the truth behind them correlates with them at its square root. Encoding
+    models are fitted to these very units, so with few units they may come out a little above it. In [0, 1];
+    NaN for fewer than two units.
     """
     n_items, n_units = X.shape
     if n_units < 2 or n_items < 4:

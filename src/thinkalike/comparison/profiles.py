@@ -60,7 +60,7 @@ class LayerDiagnostics:
     """What could make the numbers of a layer mean less than they seem to."""
 
     ceiling: Floats
-    """(n_layers,) the ρ a perfect model of the distances could reach, from halves of the units"""
+    """(n_layers,) the ρ at which many more units like these would agree with them, from split halves"""
     duplicated: Floats
     """(n_layers,) share of items whose vector is also another item's"""
     top_share: Floats
