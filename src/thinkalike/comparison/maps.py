@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.linalg import eigh
 
 from thinkalike.comparison.rows import Floats, Row
 
@@ -95,13 +96,12 @@ def classical_mds(X: npt.NDArray[np.floating], *, n_axes: int = 2) -> tuple[Floa
     explained : (n_axes,) share of the variance along each axis
     """
     centred = np.asarray(X, dtype=np.float64) - np.mean(X, axis=0, dtype=np.float64)
-    values, vectors = np.linalg.eigh(centred @ centred.T if len(X) <= X.shape[1] else centred.T @ centred)
-    values, vectors = np.maximum(values[::-1][:n_axes], 0.0), vectors[:, ::-1][:, :n_axes]
-    scores = vectors * np.sqrt(values) if len(X) <= X.shape[1] else centred @ vectors
-    coordinates = np.zeros((len(X), n_axes))
+    by_items = len(X) <= X.shape[1]
+    values, vectors = _leading(centred @ centred.T if by_items else centred.T @ centred, n_axes)
+    scores = vectors * np.sqrt(values) if by_items else centred @ vectors
+    coordinates, explained = np.zeros((len(X), n_axes)), np.zeros(n_axes)
     coordinates[:, : scores.shape[1]] = scores * _fixed_signs(scores)
     total = (centred**2).sum()
-    explained = np.zeros(n_axes)
     explained[: len(values)] = values / total if total > 0 else 0.0
     return coordinates, explained
 
@@ -117,8 +117,8 @@ def smacof(dissimilarities: Floats, *, n_axes: int = 2, max_steps: int = 1_000) 
     np.fill_diagonal(target, 0.0)
     n = len(target)
     centring = np.eye(n) - 1.0 / n
-    values, vectors = np.linalg.eigh(-0.5 * centring @ target**2 @ centring)
-    start = vectors[:, ::-1][:, :n_axes] * np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
+    values, vectors = _leading(-0.5 * centring @ target**2 @ centring, n_axes)
+    start = vectors * np.sqrt(values)
     points = np.zeros((n, n_axes))
     points[:, : start.shape[1]] = start
     stress = _stress(points, target)
@@ -136,6 +136,13 @@ def align(points: Floats, reference: Floats) -> Floats:
     moved = points - points.mean(axis=0)
     left, _, right = np.linalg.svd(moved.T @ (reference - centre))
     return moved @ (left @ right) + centre
+
+
+def _leading(symmetric: Floats, n_axes: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues, negative ones as 0, and their eigenvectors as columns."""
+    n = len(symmetric)
+    values, vectors = eigh(symmetric, subset_by_index=[max(0, n - n_axes), n - 1])
+    return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 
 def _guttman(points: Floats, target: Floats) -> Floats:
