@@ -1,0 +1,1 @@
+"""What the docs claim about speed and memory, measured: `python -m benchmarks [NAME …]`."""
