@@ -100,6 +100,17 @@ def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
     return Sums(products, per_item)
 
 
+def carried_by(X: Any, per_item: Array, items: Any) -> float:
+    """Σ Ã_ij² over the pairs of a centred layer that have at least one of `items` in them.
+
+    `per_item` (n_items,) has the sums over all partners of each.
+    """
+    u = u_centring_terms((X * X).sum(1))[items]
+    own = X[items] @ X[items].T + u[:, None] + u[None, :]
+    own[range(len(items)), range(len(items))] = 0
+    return 2 * float(per_item[items].sum()) - float((own * own).sum())
+
+
 def row_blocks(n_items: int, n_layers: int, *, itemsize: int = 8) -> list[tuple[int, int]]:
     """Consecutive (start, stop) over the items: a few blocks at least, so that symmetry saves work."""
     rows = BLOCK_BYTES // (itemsize * n_layers * n_items)
