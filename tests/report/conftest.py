@@ -229,6 +229,8 @@ def plant_blocks(
             values = tau[np.ix_(first, second)].copy()
             if a == b:
                 np.fill_diagonal(values, np.nan)
+            if np.isnan(values).all():
+                continue
             i, j = np.unravel_index(int(np.nanargmax(values)), values.shape)
             mean = float(np.nanmean(values))
             blocks.append(

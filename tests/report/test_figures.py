@@ -1,0 +1,111 @@
+"""Every chart of the report as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import altair as alt
+import pytest
+
+from thinkalike.charts.theme import DARK, LIGHT, themed
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.report.figures import (
+    build_charts,
+    build_pair_charts,
+    chosen_pair,
+    figures,
+    file_stem,
+    pair_figure,
+    write_figures,
+)
+from thinkalike.report.frames import cell_frames, chart_frames
+from thinkalike.report.pairs import Pick
+
+MAGIC = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}
+NAMES = {
+    "correlations",
+    "layers-features",
+    "layers-rsa",
+    "matrix-features",
+    "matrix-rsa",
+    "pair-least-alike",
+    "profiles",
+    "scores",
+    "system-map",
+    "systems",
+}
+
+
+@pytest.fixture(scope="module")
+def small(plant: Callable[..., Comparison]) -> Comparison:
+    return plant({"alpha": 2, "beta": 3}, n_sentences=40, n_mapped=20)
+
+
+@pytest.mark.parametrize("format", MAGIC)
+def test_every_chart_is_written(small: Comparison, format: str, tmp_path: Path) -> None:
+    paths = write_figures(small, tmp_path / "figures", format=format, pairs=[Pick("least alike", 0, 3)])
+    assert {path.stem for path in paths} == NAMES
+    assert all(path.read_bytes().startswith(MAGIC[format]) for path in paths)
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {path.name for path in paths}
+
+
+def test_an_unknown_format_is_named_before_anything_is_written(small: Comparison, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"There is no figure format 'gif'. Known: png, svg, pdf"):
+        write_figures(small, tmp_path / "figures", format="gif")
+    assert not (tmp_path / "figures").exists()
+
+
+def test_the_extremes_are_drawn_unless_pairs_are_given(small: Comparison) -> None:
+    from thinkalike.report.pairs import picks
+
+    names = [name for name, _ in figures(small, picks(small)[:1])]
+    assert "pair-most-alike" in names
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_charts_of_the_page_are_valid(small: Comparison, theme: object) -> None:
+    tables = chart_frames(small) | cell_frames(small)
+    charts = build_charts(small, tables, source=alt.NamedData, theme=theme, bare=True)  # type: ignore[arg-type]
+    charts |= build_pair_charts(
+        small,
+        names=("{a}", "{b}"),
+        domain=(0, 1),
+        source=alt.NamedData,
+        theme=theme,  # type: ignore[arg-type]
+    )
+    for chart in charts.values():
+        themed(chart, theme).to_dict(validate=True)  # type: ignore[type-var, arg-type]
+
+
+def test_a_pair_without_word_maps_has_two_charts(small: Comparison) -> None:
+    with_words, without = pair_figure(small, 0, 3), pair_figure(replace(small, word_maps=None), 0, 3)
+    assert (len(with_words.concat), len(without.concat)) == (4, 2)
+
+
+def test_words_are_coloured_by_what_matters_most_in_the_pair(small: Comparison) -> None:
+    spec = pair_figure(small, 0, 1).to_dict()
+    assert spec["concat"][2]["encoding"]["color"]["condition"]["legend"]["title"] == "part of speech"
+
+
+def test_a_chosen_pair_is_found_by_name(small: Comparison) -> None:
+    assert chosen_pair(small, "alpha:1", "beta:2") == Pick("alpha:1 and beta:2", 1, 4)
+
+
+def test_a_pair_of_one_layer_is_refused(small: Comparison) -> None:
+    with pytest.raises(InvalidInput, match="alpha:1 is given twice: name two different layers"):
+        chosen_pair(small, "alpha:1", "alpha:1")
+
+
+def test_a_layer_that_is_not_there_is_named(small: Comparison) -> None:
+    with pytest.raises(UnknownName, match="There is no layer in alpha '9'"):
+        chosen_pair(small, "alpha:9", "beta:1")
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"), [("a/b:4 and c\\d:8", "a-b-4-and-c-d-8"), ("../x", "x"), ("most alike", "most-alike")]
+)
+def test_names_of_files_stay_in_their_folder(text: str, stem: str) -> None:
+    assert file_stem(text) == stem
