@@ -49,7 +49,7 @@ def run(*arguments):
 def test_extract_into_the_cache(folder, table, tmp_path):
     done = run("extract", folder, "--stimuli", table)
     first, path = done.stdout.splitlines()
-    assert first == f"{folder}: 3 layers × 3 items × 8 units"
+    assert first == "gpt: 3 layers × 3 items × 8 units"
     assert path.startswith(str(tmp_path / "cache" / "activations" / "gpt-"))
     stimuli = ta.Stimuli.from_table(table)
     np.testing.assert_array_equal(ta.Activations.open(path)[2], ta.extract(folder, stimuli)[2])
@@ -60,7 +60,7 @@ def test_extract_with_options(folder, table, tmp_path):
     options += ["--batch-size", "2", "--drop-first", "4", "--dtype", "float32", "--device", "cpu"]
     done = run("extract", folder, "--stimuli", table, "--out", tmp_path / "x.zarr", *options)
     assert done.stdout.splitlines() == [
-        f"{folder}:untrained: 3 layers × 1 items × 8 units",
+        "gpt:untrained: 3 layers × 1 items × 8 units",
         "2 items have no other than first tokens, and no row.",
         str(tmp_path / "x.zarr"),
     ]

@@ -49,7 +49,9 @@ class ModelName:
     commit: str | None = None
 
     def __str__(self) -> str:
-        name = self.model if self.revision is None else f"{self.model}@{self.revision}"
+        """The name to show: of a folder, only the last part of its path."""
+        name = Path(self.model).resolve().name if Path(self.model).expanduser().is_dir() else self.model
+        name = name if self.revision is None else f"{name}@{self.revision}"
         name = name if self.part is None else f"{name}:{self.part}"
         return f"{name}:untrained" if self.untrained else name
 

@@ -1,0 +1,187 @@
+"""Extraction beside the forward passes alone, beside one text at a time, and its memory.
+
+    python -m benchmarks.activations
+
+A random GPT-2 of the usual size (12 layers × 768) reads 512 short sentences of mixed length. Every round
+times all ways in turn, so that whatever else the machine does falls on all of them; the best of the rounds
+counts. Memory is the peak of a process of its own, for more and more stimuli.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+N_SENTENCES, ROUNDS = 512, 3
+SIZES = (500, 4_000, 16_000)
+WORDS = [
+    "the",
+    "a",
+    "old",
+    "young",
+    "woman",
+    "man",
+    "prince",
+    "king",
+    "sings",
+    "plays",
+    "vanished",
+    "fell",
+    "sees",
+]
+WORDS += [
+    "which",
+    "who",
+    "that",
+    "near",
+    "with",
+    "every",
+    "no",
+    "some",
+    "library",
+    "garden",
+    "night",
+    "and",
+    "then",
+]
+
+
+def sentences(n: int, seed: int = 0) -> list[str]:
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, size)) for size in rng.integers(3, 16, n)]
+
+
+def words(texts: list[str]) -> Any:
+    """Every word of every text, as stimuli."""
+    import pandas as pd
+
+    from thinkalike.stimuli import Stimuli
+
+    rows = [(str(number), text, word) for number, text in enumerate(texts) for word in text.split()]
+    return Stimuli.from_table(pd.DataFrame(rows, columns=["sentence", "text", "word"]))
+
+
+def tokenizer() -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.train_from_iterator(
+        sentences(2_000, seed=1), trainers.BpeTrainer(vocab_size=400, show_progress=False)
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=core)
+
+
+def model(n_layers: int = 12, width: int = 768) -> Any:
+    import torch
+    from transformers import GPT2Config, GPT2Model
+
+    torch.manual_seed(0)
+    return GPT2Model(GPT2Config(n_layer=n_layers, n_embd=width, n_head=width // 64)).eval()
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def speed() -> None:
+    import torch
+
+    import thinkalike as ta
+    from thinkalike.activations.architectures import layers_of
+    from thinkalike.activations.passes import TextSource
+    from thinkalike.activations.plan import make_plan
+    from thinkalike.activations.texts import Reader
+
+    network, reader = model(), tokenizer()
+    stimuli, texts = words(sentences(N_SENTENCES)), sentences(N_SENTENCES)
+
+    sequences = Reader(reader, "gpt2").read(stimuli)
+    plan = make_plan(sequences.row_text, sequences.lengths, batch_size="auto", device="cpu")
+    source = TextSource(sequences, plan, layers_of(network))
+    same_batches = [
+        source.prepare(chunk, group).inputs for chunk in range(plan.n_chunks) for group in plan.passes(chunk)
+    ]
+    ids = [torch.tensor([reader(text)["input_ids"]]) for text in texts]
+    plain = []
+    for begin in range(0, N_SENTENCES, 32):
+        part = ids[begin : begin + 32]
+        longest = max(one.shape[1] for one in part)
+        filled = torch.cat([torch.nn.functional.pad(one, (0, longest - one.shape[1])) for one in part])
+        mask = torch.arange(longest) < torch.tensor([[one.shape[1]] for one in part])
+        plain.append({"input_ids": filled, "attention_mask": mask.long(), "use_cache": False})
+
+    def forward(batches: list[dict[str, Any]]) -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                network(**batch)
+
+    def extraction() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            ta.extract(network, stimuli, processor=reader, out=Path(folder) / "store.zarr")
+
+    ways: dict[str, Callable[[], Any]] = {
+        "extraction to disk": extraction,
+        "extraction in memory": lambda: ta.extract(network, stimuli, processor=reader),
+        "bare forward, the same batches": lambda: forward(same_batches),
+        "bare forward, plain batches of 32": lambda: forward(plain),
+        "bare forward, one at a time": lambda: forward(
+            [{"input_ids": one, "use_cache": False} for one in ids]
+        ),
+    }
+    forward(same_batches[:1])
+    times = {name: float("inf") for name in ways}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            times[name] = min(times[name], seconds(way))
+    bare, alone = times["bare forward, the same batches"], times["bare forward, one at a time"]
+    n_tokens = int(sequences.lengths.sum())
+    print(
+        f"{N_SENTENCES} sentences, {len(stimuli)} words, {n_tokens} tokens, {torch.get_num_threads()} threads"
+    )
+    print(f"{'':<36}{'seconds':>9}{'× bare':>9}{'× faster than one at a time':>30}")
+    for name, taken in times.items():
+        print(f"{name:<36}{taken:>9.2f}{taken / bare:>9.2f}{alone / taken:>30.2f}")
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def memory(n_sentences: int) -> None:
+    """Print one row: what a process needs before it extracts, and at its peak."""
+    import thinkalike as ta
+
+    network, reader = model(n_layers=4, width=256), tokenizer()
+    ta.extract(network, words(sentences(100)), processor=reader)
+    stimuli = words(sentences(n_sentences))
+    before = peak_megabytes()
+    with tempfile.TemporaryDirectory() as folder:
+        found = ta.extract(network, stimuli, processor=reader, out=Path(folder) / "store.zarr")
+        on_disk = sum(found.n_units) * found.n_items * 4 / 1e6
+    print(f"{n_sentences:>10,}{len(stimuli):>10,}{on_disk:>14.0f}{before:>14.0f}{peak_megabytes():>12.0f}")
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        memory(int(sys.argv[1]))
+        return
+    speed()
+    print(f"\n{'sentences':>10}{'rows':>10}{'MB written':>14}{'MB before':>14}{'MB peak':>12}", flush=True)
+    for size in SIZES:
+        subprocess.run([sys.executable, "-m", "benchmarks.activations", str(size)], check=True)
+
+
+if __name__ == "__main__":
+    main()
