@@ -19,8 +19,8 @@ def discounts(counts: list[int]) -> list[float]:
     if not all(n[1:]):
         return [0.0, 0.5, 0.5, 0.5]
     share = n[1] / (n[1] + 2 * n[2])
-    raw = [0.0, *(k - (k + 1) * share * n[k + 1] / n[k] for k in (1, 2, 3))]
-    return [min(max(d, 0.0), float(k)) for k, d in enumerate(raw)]
+    raw = {k: k - (k + 1) * share * n[k + 1] / n[k] for k in (1, 2, 3)}
+    return [0.0, *(min(max(d, 0.1), float(k)) for k, d in raw.items())]
 
 
 def brute_force(stream: list[int], n_tokens: int, a: int, b: int, w: int) -> float:

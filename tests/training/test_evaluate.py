@@ -98,12 +98,12 @@ def test_a_masked_model_sees_no_part_of_the_word_it_predicts(
     assert sentence_log_probability(model, tokenizer, text) == pytest.approx(total, abs=1e-3)
 
 
-def test_a_causal_sentence_is_scored_from_its_second_token_on(
+def test_a_causal_sentence_is_scored_from_its_second_token_to_its_end(
     corpus_folder: Path, tiny_plan: TinyPlan
 ) -> None:
     tokenizer = load_tokenizer(corpus_folder)
     model = build(tiny_plan("nano-gpt2"))
-    ids = tokenizer("the king saw Mary")["input_ids"]
+    ids = [*tokenizer("the king saw Mary")["input_ids"], tokenizer.eos_token_id]
     with torch.inference_mode():
         scores = model(torch.tensor([ids])).logits[0].log_softmax(-1)
     expected = sum(scores[k, ids[k + 1]].item() for k in range(len(ids) - 1))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SMALLEST_DISCOUNT = 0.1  # in a tiny text the estimate may be none at all, and leave nothing for the unseen
+
 
 def unigram_log_probabilities(training: np.ndarray, tokens: np.ndarray, *, n_tokens: int) -> np.ndarray:
     """log P(w) = log (c(w) + 1) / (N + V) for each of `tokens`, of the same shape."""
@@ -77,7 +79,8 @@ def _discounts(counts: np.ndarray) -> np.ndarray:
         return np.array([0.0, 0.5, 0.5, 0.5])
     share = n[1] / (n[1] + 2 * n[2])
     k = np.arange(1, 4)
-    return np.clip(np.concatenate([[0.0], k - (k + 1) * share * n[2:5] / n[1:4]]), 0.0, np.arange(4))
+    raw = k - (k + 1) * share * n[2:5] / n[1:4]
+    return np.concatenate([[0.0], np.clip(raw, SMALLEST_DISCOUNT, k)])
 
 
 def _interpolate(order: _Order, context: np.ndarray, ngram: np.ndarray, lower: np.ndarray) -> np.ndarray:

@@ -95,12 +95,14 @@ def _chosen(model: PreTrainedModel, inputs: np.ndarray, targets: np.ndarray) -> 
 def sentence_log_probability(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, text: str) -> float:
     """How likely the model finds a sentence, as a sum over its tokens.
 
-    A causal model predicts each token from those before it, given the first. A masked model predicts each
+    A causal model predicts each token from those before it, given the first, and the end: without it a word
+    would never be likelier than its own beginning ("rejoices" than "rejoice"). A masked model predicts each
     token with it and the rest of its word masked, so that a word of several tokens does not give itself away
     (Kauf and Ivanova 2023).
     """
     if tokenizer.cls_token_id not in (ids := np.array(tokenizer(text)["input_ids"])):
-        return float(_chosen(model, ids[None, :-1], ids[None, 1:]).sum())
+        ended = np.append(ids, tokenizer.eos_token_id)
+        return float(_chosen(model, ended[None, :-1], ended[None, 1:]).sum())
     words = tokenizer(text).word_ids()
     places = [k for k, word in enumerate(words) if word is not None]
     rows = np.tile(ids, (len(places), 1))

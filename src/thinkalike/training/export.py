@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import os
@@ -62,14 +63,8 @@ def export(
 
 def write_folder(model: PreTrainedModel, corpus: Path, folder: Path, *, masked: bool) -> None:
     """Weights in half precision and the tokenizer; the model itself stays as it is."""
-    half = {
-        name: tensor.half() if tensor.is_floating_point() else tensor
-        for name, tensor in model.state_dict().items()
-    }
-    model.save_pretrained(folder, state_dict=half)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config["dtype"] = "float16"
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    copy.deepcopy(model).half().save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
     (folder / "generation_config.json").unlink(missing_ok=True)
     tokenizer = load_tokenizer(corpus)
     (for_masked_models(tokenizer) if masked else tokenizer).save_pretrained(folder)
