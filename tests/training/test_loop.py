@@ -80,6 +80,15 @@ def test_revisions_are_kept_as_they_were_at_their_step(
         assert torch.equal(one, other), key
 
 
+def test_a_longer_plan_goes_on_from_where_the_rate_began_to_fall(
+    tokens: Tokens, tiny_plan: TinyPlan, tmp_path: Path
+) -> None:
+    train(tiny_plan("nano-gpt2", steps=8, decay=0.5), tokens, tmp_path / "parts")
+    longer = train(tiny_plan("nano-gpt2", steps=12, decay=0.5), tokens, tmp_path / "parts")
+    whole = train(tiny_plan("nano-gpt2", steps=12, decay=0.5), tokens, tmp_path / "whole")
+    assert longer.losses == whole.losses
+
+
 def test_a_damaged_checkpoint_says_so(tokens: Tokens, tiny_plan: TinyPlan, tmp_path: Path) -> None:
     (tmp_path / loop.CHECKPOINT).write_bytes(b"not a checkpoint")
     with pytest.raises(StoreError, match=r"checkpoint\.pt is damaged or of another model: remove it"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CHECKPOINT = "checkpoint.pt"
+LEVEL = "level.pt"  # the state when the rate began to fall: a longer training goes on from here
 CLIP = 1.0
 SHORT = 32  # tokens of a row while `short_steps` last: attention spread over few finds its aim sooner
 
@@ -37,6 +39,11 @@ class Run:
     step: int
     losses: list[float]
     seconds: float
+
+
+def last_phase(plan: Plan) -> int:
+    """The step from which the learning rate falls."""
+    return math.ceil((1 - plan.decay) * plan.steps)
 
 
 def rate_factor(step: int, *, steps: int, warm_up: int, decay: float) -> float:
@@ -92,13 +99,14 @@ def train(
     """Train to the plan's last step, going on from the checkpoint in `folder` if there is one."""
     folder.mkdir(parents=True, exist_ok=True)
     run = new_run(plan)
-    if (folder / CHECKPOINT).exists():
-        load_checkpoint(run, folder)
+    _resume(run, plan, folder)
     saved = time.monotonic()
     with progress(description, total=plan.steps) as bar, fast_scan(run.model):
         bar.advance(run.step)
         while run.step < plan.steps:
             began = time.monotonic()
+            if run.step == last_phase(plan):
+                save_checkpoint(run, folder, LEVEL)
             run.losses.append(_step(run, plan, tokens, special))
             run.step += 1
             run.seconds += time.monotonic() - began
@@ -109,6 +117,16 @@ def train(
                 save_checkpoint(run, folder)
                 saved = time.monotonic()
     return run
+
+
+def _resume(run: Run, plan: Plan, folder: Path) -> None:
+    """Load the checkpoint, or the level state if the plan has become longer than the one that has ended."""
+    if (folder / LEVEL).exists():
+        load_checkpoint(run, folder, LEVEL)
+        if run.step < last_phase(plan):
+            os.replace(folder / LEVEL, folder / CHECKPOINT)
+    if (folder / CHECKPOINT).exists():
+        load_checkpoint(run, folder)
 
 
 def _step(run: Run, plan: Plan, tokens: Tokens, special: dict[str, int]) -> float:
@@ -157,7 +175,7 @@ def fast_scan(model: PreTrainedModel) -> Iterator[None]:
         yield
 
 
-def save_checkpoint(run: Run, folder: Path) -> None:
+def save_checkpoint(run: Run, folder: Path, name: str = CHECKPOINT) -> None:
     """Write the state, and the losses in readable form, whole or not at all."""
     state = {
         "model": run.model.state_dict(),
@@ -166,7 +184,7 @@ def save_checkpoint(run: Run, folder: Path) -> None:
         "losses": run.losses,
         "seconds": run.seconds,
     }
-    _replace(folder / CHECKPOINT, lambda part: torch.save(state, part))
+    _replace(folder / name, lambda part: torch.save(state, part))
     progress_line = {
         "step": run.step,
         "seconds": round(run.seconds, 1),
@@ -177,16 +195,16 @@ def save_checkpoint(run: Run, folder: Path) -> None:
     )
 
 
-def load_checkpoint(run: Run, folder: Path) -> None:
-    """Put the state of the checkpoint into a fresh run."""
+def load_checkpoint(run: Run, folder: Path, name: str = CHECKPOINT) -> None:
+    """Put a saved state into the run."""
     try:
-        state = torch.load(folder / CHECKPOINT, weights_only=True)
+        state = torch.load(folder / name, weights_only=True)
         run.model.load_state_dict(state["model"])
         for optimizer, saved in zip(run.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
     except Exception as error:
         raise StoreError(
-            f"{folder / CHECKPOINT} is damaged or of another model: remove it to start anew."
+            f"{folder / name} is damaged or of another model: remove it to start anew."
         ) from error
     run.step, run.losses, run.seconds = state["step"], state["losses"], state["seconds"]
 
