@@ -70,7 +70,7 @@ def systems(stimuli: Any, n_units: int = 768) -> list[Any]:
 
 
 def end_to_end() -> None:
-    """After extraction: profiles, both matrices and explanations of 51 layers, 1,500 words; then resamples."""
+    """After extraction: profiles, both matrices and explanations of 51 layers, 1,500 words; resamples."""
     from thinkalike.comparison import compare
     from thinkalike.stimuli import Stimuli
 
