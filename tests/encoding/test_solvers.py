@@ -78,6 +78,18 @@ def test_diagonal_is_the_restriction_of_psd(seed: int) -> None:
     np.testing.assert_allclose(W, np.diag(expected), atol=1e-9)
 
 
+def test_features_that_explain_one_another_do_not_slow_psd_down() -> None:
+    """Two columns alike, and one that is a sum: the answer is optimal by the conditions of Karush et al."""
+    A, b = problem(6, 3)
+    A = np.column_stack([A[:, 0], A[:, 0], A[:, 0] + A[:, 1], A[:, 1], A[:, 2], A[:, 3]])
+    for alpha in (0.0, 1e-4, 1.0):
+        v = solve_psd(A.T @ A, A.T @ b, alpha)
+        W, S = unpack(v, 3), unpack(A.T @ (A @ v - b) + alpha * v, 3)
+        assert np.linalg.eigvalsh(W).min() >= -1e-12
+        assert np.linalg.eigvalsh(S).min() >= -1e-7  # no direction in the cone leads down
+        assert abs((S * W).sum()) < 1e-7
+
+
 def test_psd_of_nothing_is_nothing() -> None:
     np.testing.assert_array_equal(solve_psd(np.zeros((3, 3)), np.zeros(3), 0.0), np.zeros(3))
 

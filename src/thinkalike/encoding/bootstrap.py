@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thinkalike.encoding.crossval import layer_target
+from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.distances import Target
 from thinkalike.encoding.moments import Moments, fit_moments
 from thinkalike.encoding.pairkernels import exchanged_correlation, table_correlation, weighted_rank_tables
@@ -121,10 +121,16 @@ def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.nda
     X : array of shape (n_items, n_units)
     alphas : the penalty of each fold, as `cross_validate` chose it
     """
-    plan, w = resamples.plan, resamples.multiplicities
+    plan = resamples.plan
     if len(alphas) != plan.n_folds:
         raise InvalidInput(f"Got {len(alphas)} alphas for {plan.n_folds} folds: give one per fold.")
     target = layer_target(X, plan.settings, plan.n_items, plan.kept)
+    with few_blas_threads(plan.n_items):
+        return _resample(resamples, target, alphas)
+
+
+def _resample(resamples: ResamplingPlan, target: Target, alphas: Sequence[float] | np.ndarray) -> Resampled:
+    plan, w = resamples.plan, resamples.multiplicities
     cross, totals = _training_sums(resamples, target)
     scores = np.full((len(w), plan.n_folds), np.nan)
     importances = np.full((len(w), plan.n_folds, len(plan.names)), np.nan)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from thinkalike.encoding.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.encoding.fitting import FoldFit, fit_folds
@@ -19,6 +21,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 
 ALPHA_MATTERS = 1e-3
+ONE_THREAD_ITEMS = 5_000
 
 
 @dataclass(frozen=True)
@@ -110,12 +113,17 @@ def cross_validate(
         plan = make_plan(features, **options)
     arrays = layer_arrays(layers)
     results = []
-    with progress("Encoding layers", len(arrays)) as step:
+    with progress("Encoding layers", len(arrays)) as step, few_blas_threads(plan.n_items):
         for label, get in arrays:
             results.append(_judge_layer(plan, label, get))
             step.advance()
     fits = [fit for fit, _ in results]
     return _collect(plan, tuple(label for label, _ in arrays), fits, np.stack([imp for _, imp in results]))
+
+
+def few_blas_threads(n_items: int) -> AbstractContextManager[Any]:
+    """One BLAS thread for many small products: more would spend their time waiting for one another."""
+    return threadpool_limits(1, "blas") if n_items <= ONE_THREAD_ITEMS else nullcontext()
 
 
 def make_plan(features: Any, **options: Any) -> EncodingPlan | PairPlan:

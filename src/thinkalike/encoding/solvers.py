@@ -11,8 +11,9 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 ROOT_HALF = np.sqrt(0.5)
-PSD_TOLERANCE = 1e-12
+PSD_TOLERANCE = 1e-10
 PSD_MAX_ITERATIONS = 50_000
+RELAXATION = 1.6
 
 
 def solve_nonnegative(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
@@ -45,8 +46,9 @@ def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
     """Minimise vᵀGv − 2cᵀv + α‖v‖² over v = svec(W), W symmetric positive semi-definite.
 
     svec takes the upper triangle row by row, with the off-diagonal times √2, so that ‖v‖ is the Frobenius
-    norm of W and clipping the eigenvalues of W is the projection. Accelerated projected gradient (FISTA) with
-    restarts (Beck & Teboulle 2009; O'Donoghue & Candès 2015).
+    norm of W and clipping the eigenvalues of W is the projection. Alternating directions (ADMM; Boyd et al.
+    2011) with the step adapted to the residuals: its quadratic part is solved exactly, so that features which
+    explain one another do not slow it down.
 
     Parameters
     ----------
@@ -57,19 +59,23 @@ def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
     -------
     array of shape (F(F + 1)/2,)
     """
-    ridged = np.ascontiguousarray(gram + alpha * np.eye(len(gram)))
-    largest, scale = np.linalg.eigvalsh(ridged)[-1], np.abs(cross).max(initial=0.0)
+    eigenvalues, vectors = np.linalg.eigh(gram + alpha * np.eye(len(gram)))
+    largest, scale = eigenvalues[-1], np.abs(cross).max(initial=0.0)
     if largest <= 0 or scale == 0:
         return np.zeros(len(gram))
-    n_features = matrix_size(len(gram))
-    start = np.zeros(len(gram))
-    v, residual = _fista_psd(
-        ridged / largest, cross / scale, start, n_features, PSD_TOLERANCE, PSD_MAX_ITERATIONS
+    vectors = np.ascontiguousarray(vectors)
+    v, residual = _admm_psd(
+        np.maximum(eigenvalues, 0.0) / largest,
+        vectors,
+        vectors.T @ (cross / scale),
+        matrix_size(len(gram)),
+        PSD_TOLERANCE,
+        PSD_MAX_ITERATIONS,
     )
     if residual > PSD_TOLERANCE:
         warnings.warn(
-            f"The positive semi-definite fit stopped after {PSD_MAX_ITERATIONS} steps at a relative change "
-            f"of {residual:.1e}; a larger alpha makes it better conditioned.",
+            f"The positive semi-definite fit stopped after {PSD_MAX_ITERATIONS} steps at a residual of "
+            f"{residual:.1e}; a larger alpha makes it better conditioned.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -116,21 +122,34 @@ def _project(v: np.ndarray, n_features: int) -> np.ndarray:
 
 
 @njit(cache=True)
-def _fista_psd(
-    H: np.ndarray, c: np.ndarray, v: np.ndarray, n_features: int, tolerance: float, max_iterations: int
+def _admm_psd(
+    eigenvalues: np.ndarray,
+    vectors: np.ndarray,
+    c: np.ndarray,
+    n_features: int,
+    tolerance: float,
+    max_iterations: int,
 ) -> tuple[np.ndarray, float]:
-    """FISTA on ½vᵀHv − cᵀv with λ_max(H) = 1, so that the step is 1; gives v and its last relative change."""
-    ahead, momentum, change = v.copy(), 1.0, np.inf
-    for _ in range(max_iterations):
-        new = _project(ahead - (H @ ahead - c), n_features)
-        change = np.abs(new - ahead).max() / max(np.abs(new).max(), 1e-300)
-        if change <= tolerance:
-            return new, change
-        if np.dot(ahead - new, new - v) > 0:  # the momentum points uphill: drop it
-            momentum, ahead = 1.0, new.copy()
-        else:
-            following = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
-            ahead = new + (momentum - 1.0) / following * (new - v)
-            momentum = following
-        v = new
-    return v, change
+    """ADMM on ½vᵀHv − cᵀv, with H by its eigenvalues (at most 1) and vectors, c in their basis.
+
+    Returns the last projected v, and the larger of the primal and dual residuals.
+    """
+    step, residual = 0.1, np.inf
+    z, dual = np.zeros(len(c)), np.zeros(len(c))
+    for iteration in range(max_iterations):
+        v = vectors @ ((c + step * (vectors.T @ (z - dual))) / (eigenvalues + step))
+        ahead = RELAXATION * v + (1.0 - RELAXATION) * z
+        new = _project(ahead + dual, n_features)
+        dual += ahead - new
+        size = max(np.abs(new).max(), 1e-300)
+        apart, moved = np.abs(v - new).max() / size, step * np.abs(new - z).max()
+        z, residual = new, max(apart, moved)
+        if residual <= tolerance:
+            break
+        if iteration % 20 == 19:  # keep the two residuals in balance
+            relative = moved / max(step * np.abs(dual).max(), 1e-300)
+            if apart > 5.0 * relative and step < 1e3:
+                step, dual = step * 2.0, dual / 2.0
+            elif relative > 5.0 * apart and step > 1e-7:
+                step, dual = step / 2.0, dual * 2.0
+    return z, residual
