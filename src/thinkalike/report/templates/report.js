@@ -114,6 +114,16 @@
     return fill(spec);
   }
 
+  // Vega writes a role and a label of its own on the element that it draws in: so not on the box, which has better ones.
+  function canvas(box) {
+    if (!box.firstElementChild) {
+      const inner = document.createElement("div");
+      inner.setAttribute("aria-hidden", "true");
+      box.append(inner);
+    }
+    return box.firstElementChild;
+  }
+
   function draw(box) {
     if (!box.clientWidth) return;
     const [bare, tables] = specFor(box);
@@ -124,7 +134,7 @@
     const turn = (turns.get(box) ?? 0) + 1;
     turns.set(box, turn);
     const options = { actions: false, renderer: "svg", config: data.configs[mode], defaultStyle: false, tooltip: showTooltip };
-    vegaEmbed(box, spec, options).then(({ view, finalize }) => {
+    vegaEmbed(canvas(box), spec, options).then(({ view, finalize }) => {
       if (turns.get(box) !== turn) return finalize(); // drawn anew in the meantime
       views.get(box)?.finalize();
       views.set(box, view);
