@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinkalike.activations.words import check_pooling, chosen, mean_over, padded, tokens_of_span
+from thinkalike.activations.words import Groups, check_pooling, mean_over, tokens_of_spans
 from thinkalike.errors import UnknownName
 
 
@@ -28,35 +28,60 @@ from thinkalike.errors import UnknownName
     ],
 )
 def test_tokens_that_share_a_character(offsets, span, expected):
-    assert tokens_of_span(np.array(offsets), *span).tolist() == expected
+    found = tokens_of_spans(np.array(offsets), *(np.array([edge]) for edge in span))
+    assert np.flatnonzero(found[0]).tolist() == expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.data())
-def test_tokens_of_a_span_by_brute_force(data):
+def test_tokens_of_spans_by_brute_force(data):
     cuts = sorted(data.draw(st.sets(st.integers(0, 30), min_size=2, max_size=12)))
-    offsets = [(a, b) for a, b in itertools.pairwise(cuts) if data.draw(st.booleans())] or [(0, 1)]
-    start, end = sorted(data.draw(st.sets(st.integers(0, 30), min_size=2, max_size=2)))
-    expected = [i for i, (a, b) in enumerate(offsets) if set(range(a, b)) & set(range(start, end))]
-    assert tokens_of_span(np.array(offsets), start, end).tolist() == expected
+    offsets = list(itertools.pairwise(cuts))
+    edges = st.sets(st.integers(0, 30), min_size=2, max_size=2).map(sorted)
+    spans = data.draw(st.lists(edges, min_size=1, max_size=4))
+    found = tokens_of_spans(np.array(offsets), *np.array(spans).T)
+    expected = [[bool(set(range(*token)) & set(range(*span))) for token in offsets] for span in spans]
+    assert found.tolist() == expected
+
+
+def groups_of(lists):
+    members = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
+    positions = np.array([position for one in lists for position in one], dtype=np.int64)
+    return Groups.of_members(members, positions, len(lists))
+
+
+def test_members_are_grouped_in_their_order():
+    groups = Groups.of_members(np.array([2, 0, 2, 0]), np.array([5, 9, 3, 7]), 3)
+    assert groups.positions.tolist() == [9, 7, 5, 3]
+    assert groups.sizes.tolist() == [2, 0, 2]
 
 
 def test_chosen_tokens():
-    tokens = np.array([3, 4, 7])
-    assert chosen(tokens, "last").tolist() == [7]
-    assert chosen(tokens, "first").tolist() == [3]
-    assert chosen(tokens, "mean").tolist() == chosen(tokens, "all").tolist() == [3, 4, 7]
+    groups = groups_of([[3, 4, 7], [], [1]])
+    assert groups.chosen("last").positions.tolist() == [7, 1]
+    assert groups.chosen("first").positions.tolist() == [3, 1]
+    assert groups.chosen("first").sizes.tolist() == groups.chosen("last").sizes.tolist() == [1, 0, 1]
+    assert groups.chosen("mean") is groups.chosen("all") is groups
+
+
+def test_regrouping():
+    groups = groups_of([[3, 4], [], [1]])
+    assert groups.without_empty().bounds.tolist() == [0, 2, 3]
+    assert groups.one_by_one().bounds.tolist() == [0, 1, 2, 3]
 
 
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(
-    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=8), st.integers(0, 99)
+    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=8),
+    st.integers(0, 99),
 )
-def test_means_over_groups_by_brute_force(groups, seed):
-    states = np.random.default_rng(seed).normal(size=(10, 3)).astype(np.float32)
-    positions, mask = padded([np.array(group) for group in groups])
+def test_means_over_groups_by_brute_force(lists, seed):
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(10, 3)).astype(np.float32)
+    which = rng.integers(0, len(lists), size=5)
+    positions, mask = groups_of(lists).padded(which)
     found = mean_over(torch.from_numpy(states), torch.from_numpy(positions), torch.from_numpy(mask))
-    expected = np.stack([states[group].mean(0) for group in groups])
+    expected = np.stack([states[lists[group]].mean(0) for group in which])
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 

@@ -313,8 +313,10 @@ def _as_shown(found: Activations, shown: Shown, system: str) -> Activations:
     """Name the stimuli by their present digest: features may have changed, which no model sees."""
     digest = None
     if shown.has_digest and found.metadata["pooling"] != "all":
-        kept = shown.stimuli.items.index.isin(found.items)
-        digest = shown.stimuli.digest if kept.all() else shown.stimuli.subset(kept).digest
+        stimuli = shown.stimuli
+        if found.n_items < len(stimuli):
+            stimuli = stimuli.subset(stimuli.items.index.isin(found.items))
+        digest = stimuli.digest
     return replace(found, system=system, stimuli_digest=digest)
 
 

@@ -16,7 +16,7 @@ from thinkalike.activations import signals
 from thinkalike.activations.architectures import Stack
 from thinkalike.activations.plan import Plan, check_batch_size
 from thinkalike.activations.texts import Sequences
-from thinkalike.activations.words import Ints, mean_over, padded
+from thinkalike.activations.words import Ints, mean_over
 
 if TYPE_CHECKING:
     import torch
@@ -76,16 +76,13 @@ class TextSource:
         import torch
 
         rows = self.plan.rows(chunk)
-        place_of_text = {int(text): place for place, text in enumerate(group)}
-        places = np.flatnonzero(np.isin(self.sequences.row_text[rows], group))
-        length = max(len(self.sequences.ids[text]) for text in group)
-        positions, mask = padded(
-            [
-                place_of_text[int(self.sequences.row_text[row])] * length + self.sequences.tokens(row)
-                for row in rows[places]
-            ]
-        )
-        where = torch.from_numpy(positions), torch.from_numpy(mask)
+        length = int(self.plan.lengths[group].max())
+        offset_of_text = np.full(len(self.plan.lengths), -1)
+        offset_of_text[group] = np.arange(len(group)) * length
+        offsets = offset_of_text[self.sequences.row_text[rows]]
+        places = np.flatnonzero(offsets >= 0)
+        positions, mask = self.sequences.row_tokens.padded(rows[places])
+        where = torch.from_numpy(positions + offsets[places, None]), torch.from_numpy(mask)
 
         def keep(states: torch.Tensor) -> torch.Tensor:
             flat = states.reshape(len(group) * length, -1)

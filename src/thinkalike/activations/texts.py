@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.activations.words import Ints, check_pooling, chosen, tokens_of_span
+from thinkalike.activations.words import Groups, Ints, check_pooling, tokens_of_spans
 from thinkalike.errors import InvalidInput, ModelError
 
 if TYPE_CHECKING:
@@ -31,25 +31,50 @@ class Sequences:
         Names of the rows, in the order of the items.
     row_text : (n_rows,)
         Which text a row belongs to.
-    row_tokens, row_starts
-        Row r is the mean over the tokens at row_tokens[row_starts[r] : row_starts[r + 1]] of its text.
-    kept : (n_items,)
-        False for the items that have no row, because all their tokens were dropped.
+    row_tokens
+        For each row the positions in its text that it is the mean of.
     """
 
     ids: list[Tokens]
     rows: tuple[str, ...]
     row_text: Ints
-    row_tokens: Ints
-    row_starts: Ints
-    kept: npt.NDArray[np.bool_]
+    row_tokens: Groups
 
     @property
     def lengths(self) -> Ints:
         return np.array([len(ids) for ids in self.ids], dtype=np.int64)
 
-    def tokens(self, row: int) -> Ints:
-        return self.row_tokens[self.row_starts[row] : self.row_starts[row + 1]]
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """The items as spans of different texts, each text standing there once."""
+
+    texts: list[str]
+    text_names: list[str]
+    names: npt.NDArray[np.object_]
+    text: Ints
+    starts: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, stimuli: Stimuli) -> _Spans:
+        items, sentences = stimuli.items, stimuli.sentences.to_dict()
+        if not sentences:
+            nothing = np.zeros(0, dtype=np.int64)
+            return cls([], [], np.zeros(0, dtype=object), nothing, nothing, nothing)
+        name_of = {text: str(name) for name, text in sentences.items()}
+        number = {text: i for i, text in enumerate(name_of)}
+        return cls(
+            texts=list(name_of),
+            text_names=list(name_of.values()),
+            names=np.array([str(name) for name in items.index], dtype=object),
+            text=np.array([number[sentences[sentence]] for sentence in items["sentence"]]),
+            starts=items["start"].to_numpy(np.int64),
+            ends=items["end"].to_numpy(np.int64),
+        )
+
+    def word(self, item: np.integer) -> str:
+        return self.texts[self.text[item]][self.starts[item] : self.ends[item]]
 
 
 @dataclass(frozen=True)
@@ -90,60 +115,57 @@ class Reader:
 
     def read(self, stimuli: Stimuli) -> Sequences:
         """Tokenise every different sentence once and find the tokens of every item."""
-        items, sentences = stimuli.items, stimuli.sentences.to_dict()
-        if not sentences:
+        spans = _Spans.of(stimuli)
+        if not spans.texts:
             raise InvalidInput(
                 f"The items have no text for {self.name} to read: give words in sentences, or the images or "
                 "sounds themselves with inputs=…"
             )
-        name_of = {text: str(name) for name, text in sentences.items()}
-        texts = list(name_of)
-        number = {text: i for i, text in enumerate(texts)}
-        ids, offsets = self._tokenise(texts, list(name_of.values()))
-
-        rows: list[str] = []
-        row_text: list[int] = []
-        groups: list[Ints] = []
-        kept = np.ones(len(items), dtype=bool)
-        spans = zip(items.index, items["sentence"], items["start"], items["end"], strict=True)
-        for i, (item, sentence, start, end) in enumerate(spans):
-            text = sentences[sentence]
-            tokens = self._tokens(str(item), text, ids[number[text]], offsets[number[text]], start, end)
-            tokens = chosen(tokens[tokens >= self.drop_first], self.pooling)
-            kept[i] = len(tokens) > 0
-            if self.pooling == "all":
-                rows.extend(f"{item}/{j}" for j in range(len(tokens)))
-                groups.extend(tokens[:, None])
-                row_text.extend([number[text]] * len(tokens))
-            elif len(tokens):
-                rows.append(str(item))
-                groups.append(tokens)
-                row_text.append(number[text])
-        if not rows:
+        ids, offsets = self._tokenise(spans.texts, spans.text_names)
+        found = self._cls(spans, ids) if self.pooling == "cls" else self._tokens(spans, offsets)
+        tokens = found.chosen(self.pooling)
+        if not len(tokens.positions):
             raise InvalidInput(f"drop_first={self.drop_first} leaves no token of any item of {self.name}.")
-        starts = np.cumsum([0, *map(len, groups)])
-        return Sequences(ids, tuple(rows), np.array(row_text), np.concatenate(groups), starts, kept)
+        if self.pooling != "all":
+            kept = tokens.sizes > 0
+            rows = tuple(spans.names[kept])
+            return Sequences(ids, rows, spans.text[kept], tokens.without_empty())
+        item = np.repeat(np.arange(len(spans.names)), tokens.sizes)
+        within = np.arange(len(item)) - tokens.bounds[item]
+        rows = tuple(f"{spans.names[i]}/{j}" for i, j in zip(item, within, strict=True))
+        return Sequences(ids, rows, spans.text[item], tokens.one_by_one())
 
-    def _tokens(self, item: str, text: str, ids: Tokens, offsets: Tokens, start: int, end: int) -> Ints:
-        if self.pooling == "cls":
-            return self._cls(item, text, ids, start, end)
-        tokens = tokens_of_span(offsets, start, end)
-        if not len(tokens):
-            raise InvalidInput(
-                f"The word {text[start:end]!r} (item {item!r}) maps to no token of {self.name} in {text!r}: "
-                "its tokenizer drops these characters. Leave the item out."
-            )
-        return tokens
+    def _tokens(self, spans: _Spans, offsets: Sequence[Tokens]) -> Groups:
+        """The tokens of every item, without those that are dropped."""
+        items: list[Ints] = []
+        positions: list[Ints] = []
+        by_text = np.argsort(spans.text, kind="stable")
+        for group in np.split(by_text, np.flatnonzero(np.diff(spans.text[by_text])) + 1):
+            found = tokens_of_spans(offsets[spans.text[group[0]]], spans.starts[group], spans.ends[group])
+            for item in group[~found.any(1)]:
+                raise InvalidInput(
+                    f"The word {spans.word(item)!r} (item {spans.names[item]!r}) maps to no token of "
+                    f"{self.name} in {spans.texts[spans.text[item]]!r}: its tokenizer drops these characters. "
+                    "Leave the item out."
+                )
+            which, tokens = np.nonzero(found[:, self.drop_first :])
+            items.append(group[which])
+            positions.append(tokens + self.drop_first)
+        return Groups.of_members(np.concatenate(items), np.concatenate(positions), len(spans.names))
 
-    def _cls(self, item: str, text: str, ids: Tokens, start: int, end: int) -> Ints:
-        if (start, end) != (0, len(text)):
+    def _cls(self, spans: _Spans, ids: Sequence[Tokens]) -> Groups:
+        """The first token of every item, which must be a whole text and begin with [CLS]."""
+        lengths = np.array([len(text) for text in spans.texts])[spans.text]
+        for item in np.flatnonzero((spans.starts > 0) | (spans.ends < lengths)):
             raise InvalidInput(
-                f"pooling='cls' gives one vector per sentence, but item {item!r} is the word "
-                f"{text[start:end]!r}: choose last, first or mean, or give whole sentences as items."
+                f"pooling='cls' gives one vector per sentence, but item {spans.names[item]!r} is the word "
+                f"{spans.word(item)!r}: choose last, first or mean, or give whole sentences as items."
             )
-        if self.tokenizer.cls_token_id is None or self.tokenizer.cls_token_id not in ids[:1]:
+        mark = self.tokenizer.cls_token_id
+        if mark is None or any(mark not in tokens[:1] for tokens in ids):
             raise InvalidInput(f"{self.name} does not begin a text with a [CLS] token: choose last or mean.")
-        return np.zeros(1, dtype=np.int64)
+        n_items = len(spans.names)
+        return Groups(np.zeros(n_items, dtype=np.int64), np.arange(n_items + 1))
 
     def _tokenise(self, texts: Sequence[str], names: Sequence[str]) -> tuple[list[Tokens], list[Tokens]]:
         ids: list[Tokens] = []

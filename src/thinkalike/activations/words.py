@@ -6,6 +6,7 @@ does with spaces, case or bytes; single words are never tokenised by themselves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 POOLINGS = ("last", "first", "mean", "all", "cls")
 
@@ -26,8 +28,10 @@ def check_pooling(pooling: str) -> None:
         raise UnknownName.among("pooling", pooling, POOLINGS)
 
 
-def tokens_of_span(offsets: npt.NDArray[np.integer], start: int, end: int) -> Ints:
-    """The positions of the tokens that share a character with text[start:end].
+def tokens_of_spans(
+    offsets: npt.NDArray[np.integer], starts: npt.NDArray[np.integer], ends: npt.NDArray[np.integer]
+) -> Bools:
+    """Which tokens share a character with each text[start:end]: (n_spans, n_tokens).
 
     Parameters
     ----------
@@ -35,37 +39,61 @@ def tokens_of_span(offsets: npt.NDArray[np.integer], start: int, end: int) -> In
         First character and one past the last of each token; equal for special tokens, which belong to no
         text. A token may bring its leading space along: only the overlap counts. The bytes of one character
         (an emoji) are several tokens with the same offsets, and all of them belong.
+    starts, ends : (n_spans,)
     """
-    begins, ends = offsets[:, 0], offsets[:, 1]
-    return np.flatnonzero((begins < end) & (ends > start) & (begins < ends))
+    begins, stops = offsets[:, 0], offsets[:, 1]
+    return (begins < ends[:, None]) & (stops > starts[:, None]) & (begins < stops)
 
 
-def chosen(tokens: Ints, pooling: str) -> Ints:
-    """Of a word's tokens those that make up its vector: the last (as in Salle et al.), the first, or all."""
-    if pooling == "last":
-        return tokens[-1:]
-    if pooling == "first":
-        return tokens[:1]
-    return tokens
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of positions: group g is positions[bounds[g] : bounds[g + 1]]."""
 
+    positions: Ints
+    bounds: Ints
 
-def padded(groups: list[Ints]) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Groups of positions as one matrix (n_groups, longest) and its mask; the filling repeats position 0."""
-    sizes = np.array([len(group) for group in groups])
-    mask = np.arange(sizes.max()) < sizes[:, None]
-    positions = np.zeros(mask.shape, dtype=np.int64)
-    positions[mask] = np.concatenate(groups)
-    return positions, mask
+    @classmethod
+    def of_members(cls, group: Ints, positions: Ints, n_groups: int) -> Groups:
+        """From the group of each position; within a group, the order stays."""
+        order = np.argsort(group, kind="stable")
+        sizes = np.bincount(group, minlength=n_groups)
+        return cls(positions[order], np.concatenate([[0], np.cumsum(sizes)]))
+
+    @property
+    def sizes(self) -> Ints:
+        return np.diff(self.bounds)
+
+    def chosen(self, pooling: str) -> Groups:
+        """Of a word's tokens those that make up its vector: the last (Salle et al.), the first, or all."""
+        if pooling not in ("last", "first"):
+            return self
+        some = self.sizes > 0
+        at = self.bounds[1:][some] - 1 if pooling == "last" else self.bounds[:-1][some]
+        return Groups(self.positions[at], np.concatenate([[0], np.cumsum(some)]))
+
+    def without_empty(self) -> Groups:
+        sizes = self.sizes
+        return Groups(self.positions, np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
+
+    def one_by_one(self) -> Groups:
+        """Every position a group of its own."""
+        return Groups(self.positions, np.arange(len(self.positions) + 1))
+
+    def padded(self, which: Ints) -> tuple[Ints, Bools]:
+        """The groups `which` as one matrix (n_groups, longest) and its mask; the filling is 0."""
+        sizes = self.sizes[which]
+        steps = np.arange(sizes.max())
+        mask = steps < sizes[:, None]
+        at = np.where(mask, self.bounds[which][:, None] + steps, 0)
+        return np.where(mask, self.positions[at], 0), mask
 
 
 def mean_over(states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Float32 means of `states` (n_tokens, n_units) over groups of positions (n_groups, longest), by mask."""
     import torch
 
-    picked = states[positions[:, 0]] if positions.shape[1] == 1 else states[positions]
-    picked = picked.to(torch.float32)
-    if picked.ndim == 2:
-        return picked
-    weights = mask.to(picked.dtype)
+    if positions.shape[1] == 1:
+        return states[positions[:, 0]].to(torch.float32)
+    picked, weights = states[positions].to(torch.float32), mask.to(torch.float32)
     # A sum over the few tokens of a word in fixed order: the same bytes every time, on a GPU too.
     return (picked * weights[:, :, None]).sum(1) / weights.sum(1, keepdim=True)
