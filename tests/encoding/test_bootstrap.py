@@ -170,7 +170,9 @@ def test_resamples_that_cannot_be(data: tuple, make_features: Table) -> None:
         plan_resamples(plan, -ones)
     with pytest.raises(InvalidInput, match="Resampling is for the diagonal design"):
         plan_resamples(plan_encoding(features, design="full"), ones)
+    with pytest.warns(UserWarning, match="seeded sample of 20 of the"):
+        sampled = plan_encoding(features, max_pairs=20)
     with pytest.raises(InvalidInput, match="needs all pairs and few enough patterns"):
-        plan_resamples(plan_encoding(features, max_pairs=20), ones)
+        plan_resamples(sampled, ones)
     with pytest.raises(InvalidInput, match="Got 2 alphas for 3 folds"):
         resample(plan_resamples(plan, ones), X, [1.0, 1.0])

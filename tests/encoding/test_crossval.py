@@ -129,9 +129,23 @@ def test_salle2024_equals_the_slow_way(data: tuple, squared_differences: Pairs) 
     assert found.importance_used == "permutation"
     by_rho = cross_validate(features, X, preset="salle2024", alphas=ALPHAS, select="spearman")
     assert (by_rho.alpha_curves > 0.5).all()
+    errors = -found.alpha_curves[0]
+    assert found.alpha_spread[0] == pytest.approx(max(np.ptp(e) / e.min() for e in errors))
     fixed = cross_validate(features, X, preset="salle2024", alpha=2.0, groups={"g": ["case", "rank"]})
     assert fixed.names == ("g", "number", "length")
     assert (fixed.alphas == 2.0).all()
+
+
+def test_salle2024_on_a_handful_of_pairs() -> None:
+    """So few that the inner split may be empty: the smallest α, and no curve."""
+    table = pd.DataFrame({"a": ["x", "y", "x", "y"]})
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    found = [cross_validate(table, X, preset="salle2024", n_permutations=1, seed=s) for s in range(6)]
+    undefined = [np.isnan(f.alpha_curves).all(axis=2).any() for f in found]
+    assert any(undefined)
+    for one in found:
+        empty = np.isnan(one.alpha_curves[0]).all(axis=1)
+        assert (one.alphas[0][empty] == 1e-4).all()
 
 
 def test_many_layers_share_one_plan(data: tuple, make_activations: Pairs) -> None:

@@ -226,6 +226,10 @@ def test_permuted_stimuli_need_all_pairs(data: tuple, monkeypatch: pytest.Monkey
     features, X, _, _ = data
     mlem = MLEM().fit(features, X)
     object.__setattr__(mlem.settings_, "max_pairs", 1000)
-    assert np.isfinite(mlem.importance(features, X)).all()
-    with pytest.raises(InvalidInput, match="needs all pairs, but these are a sample"):
+    with pytest.warns(UserWarning, match="seeded sample of 1,000 of the"):
+        assert np.isfinite(mlem.importance(features, X)).all()
+    with (
+        pytest.warns(UserWarning, match="seeded sample"),
+        pytest.raises(InvalidInput, match="needs all pairs, but these are a sample"),
+    ):
         mlem.importance(features, X, method="stimuli")

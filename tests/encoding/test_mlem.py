@@ -142,6 +142,13 @@ def test_torch_and_numpy_give_the_same(data: tuple) -> None:
     assert a.score(features, X) == b.score(features, torch.tensor(X))
 
 
+def test_a_column_may_have_any_name(data: tuple) -> None:
+    features, X = data
+    renamed = features.rename(columns={"case": "features", "rank": "items"})
+    found = MLEM(alpha="cv").fit(renamed, X)
+    np.testing.assert_array_equal(found.weights_, MLEM(alpha="cv").fit(features, X).weights_)
+
+
 def test_stimuli_are_taken_for_their_features(data: tuple) -> None:
     features, X = data
 
@@ -247,6 +254,8 @@ def test_bad_input(data: tuple) -> None:
         MLEM().fit(features, np.full((80, 4), 1.7, dtype=np.float32))
     with pytest.raises(InvalidInput, match="Got 80 items for 90 folds"):
         MLEM(alpha="cv", cv=90).fit(features, X)
+    with pytest.raises(InvalidInput, match=r"A fold would have 1 item\(s\)"):
+        MLEM(alpha="cv", cv=79).fit(features, X)
     with pytest.raises(UnknownName, match=r"no distance 'manhatan'\. Did you mean 'manhattan'"):
         MLEM(distance="manhatan").fit(features, X)
     with pytest.raises(ValueError, match="feature names should match"):

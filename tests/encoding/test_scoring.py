@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -124,7 +125,11 @@ def test_past_the_limit_a_seeded_sample_of_pairs_is_scored() -> None:
     w = np.array([3.0, 1.0])
 
     def rho(max_pairs: int, seed: int) -> float:
-        patterns = find_patterns(differences, max_pairs=max_pairs, seed=seed)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            patterns = find_patterns(differences, max_pairs=max_pairs, seed=seed)
+        assert bool(said) == (max_pairs < 79_800)
+        assert all("seeded sample of 5,000 of the 79,800 pairs" in str(w.message) for w in said)
         assert patterns.n_pairs == min(max_pairs, 79_800)
         assert patterns.is_sample == (max_pairs < 79_800)
         ranked = rank_pairs(patterns, target, np.arange(400))

@@ -20,6 +20,7 @@ from thinkalike.encoding.moments import Moments, fit_moments
 from thinkalike.encoding.pairkernels import exchanged_correlation, table_correlation, weighted_rank_tables
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
 from thinkalike.encoding.scoring import sort_pairs, tie_groups
+from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
 
 LANES = 32
@@ -35,6 +36,7 @@ class Resampled:
     scores: np.ndarray
     importance: np.ndarray
     names: tuple[str, ...]
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _resample(resamples: ResamplingPlan, target: Target, alphas: Sequence[float]
         trained = resamples.sums[k] > 0
         scores[:, k], importances[:, k] = _judge(plan, test, target, w[:, test.items], weights, trained)
         scores[resamples.n_pairs[k] == 0, k] = np.nan
-    return Resampled(scores, importances, plan.names)
+    return Resampled(scores, importances, plan.names, plan.settings)
 
 
 def _training_sums(resamples: ResamplingPlan, target: Target) -> tuple[np.ndarray, np.ndarray]:

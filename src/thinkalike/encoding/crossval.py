@@ -59,15 +59,22 @@ class CrossValidation:
 
     @property
     def alpha_spread(self) -> np.ndarray:
-        """How much the inner score depends on α at most, of shape (n_layers,); NaN if α was given."""
+        """How much the choice of α can matter, of shape (n_layers,); NaN if α was given.
+
+        The range of the inner ρ over the alphas, in the fold where it is largest; for select="mse" the range
+        of the squared error, as a share of the smallest.
+        """
         if self.alpha_curves.shape[2] == 0:
             return np.full(len(self.layers), np.nan)
-        spread: np.ndarray = np.ptp(self.alpha_curves, axis=2).max(axis=1)
+        ranges = np.ptp(self.alpha_curves, axis=2)
+        if self.settings.select == "mse":
+            ranges = ranges / np.abs(self.alpha_curves).min(axis=2)
+        spread: np.ndarray = ranges.max(axis=1)
         return spread
 
     @property
     def alpha_matters(self) -> np.ndarray:
-        """Whether the choice of α moves the inner score by more than 0.001, of shape (n_layers,)."""
+        """Whether `alpha_spread` is more than 0.001, of shape (n_layers,)."""
         return self.alpha_spread > ALPHA_MATTERS
 
     def to_frame(self) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from thinkalike.encoding.distances import Target
 from thinkalike.encoding.folds import balanced_folds
 from thinkalike.encoding.importance import Evaluation
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
-from thinkalike.encoding.plan import EncodingPlan, judge_each, set_moments
+from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
 from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings
 from thinkalike.stimuli.differences import FeatureDifferences
@@ -86,6 +86,7 @@ def fit_items(
     fold, sets = np.zeros(len(differences), dtype=np.int64), [frozenset[int]()]
     if settings.alpha == "cv":
         fold = balanced_folds(differences, n_folds=settings.n_folds, groups=label, seed=settings.seed)
+        check_sizes(fold)
         sets += [frozenset({k}) for k in range(settings.n_folds)]
     everything, *training = set_moments(differences, target, design, fold, sets)
     alpha, curve = settings.alpha, np.empty(0)

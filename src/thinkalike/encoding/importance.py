@@ -17,6 +17,7 @@ from thinkalike.encoding.patterns import PairPatterns
 from thinkalike.encoding.scoring import RankedPairs, RankTable, spearman, tie_groups
 from thinkalike.errors import InvalidInput, UnknownName
 
+PERMUTING = ("expected", "permutation", "stimuli")
 MAX_COMBINATIONS = 1 << 21
 MAX_EXACT_SHAPLEY = 12
 SHAPLEY_ORDERS = 200

@@ -15,7 +15,7 @@ from thinkalike.encoding.crossval import layer_target
 from thinkalike.encoding.designs import Design, make_design
 from thinkalike.encoding.distances import Target, as_activations, items_of_runs, stack_runs, whitening
 from thinkalike.encoding.fitting import fit_items
-from thinkalike.encoding.importance import Evaluation, importance, make_players, pattern_space
+from thinkalike.encoding.importance import PERMUTING, Evaluation, importance, make_players, pattern_space
 from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.encoding.moments import Coefficients
 from thinkalike.encoding.pairfolds import fit_all_pairs
@@ -113,7 +113,7 @@ class MLEM(BaseEstimator):
             label = None if settings.alpha != "cv" else together_labels(features, together, len(table))
             found = fit_items(differences, target, design, settings, label)
         self._moments, coefficients, self.alpha_, curve = found
-        self._learn(table, differences, design, settings, coefficients, curve)
+        self._learn(differences, design, settings, coefficients, curve)
         return self
 
     def predict(self, features: Any) -> np.ndarray:
@@ -155,7 +155,7 @@ class MLEM(BaseEstimator):
         table, X = self._measurements(features, X)
         players = make_players(differences.names, groups)
         patterns = find_patterns(differences, max_pairs=settings.max_pairs, seed=self.seed)
-        space = pattern_space(patterns, players)
+        space = pattern_space(patterns, players) if settings.importance in PERMUTING else None
         warn_of_sampling([space], settings)
         ranked = rank_pairs(patterns, self._target(X, len(table)), np.arange(len(table)))
         evaluation = Evaluation(
@@ -207,7 +207,6 @@ class MLEM(BaseEstimator):
 
     def _learn(
         self,
-        table: pd.DataFrame,
         differences: FeatureDifferences,
         design: Design,
         settings: Settings,

@@ -12,7 +12,14 @@ from thinkalike.encoding.cells import table_moments
 from thinkalike.encoding.designs import Design, make_design
 from thinkalike.encoding.distances import Target
 from thinkalike.encoding.fitting import FoldFit, smallest_best
-from thinkalike.encoding.importance import Evaluation, PatternSpace, Player, make_players, pattern_space
+from thinkalike.encoding.importance import (
+    PERMUTING,
+    Evaluation,
+    PatternSpace,
+    Player,
+    make_players,
+    pattern_space,
+)
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.plan import feature_table, warn_of_sampling
@@ -82,7 +89,7 @@ def plan_pairs(
     tests = []
     for k in range(chosen.n_folds):
         own = patterns.select(np.flatnonzero(fold == k))
-        wanted = chosen.importance in ("expected", "permutation")
+        wanted = chosen.importance in PERMUTING
         tests.append((own, pattern_space(own, players) if wanted else None))
     warn_of_sampling([space for _, space in tests], chosen)
     design = make_design(chosen.design, len(differences.names))
@@ -142,6 +149,8 @@ def choose_on_split(plan: PairPlan, y: np.ndarray, training: np.ndarray) -> tupl
         return float(settings.alpha), np.empty(0)
     moments = _moments(plan, y, training & ~plan.inner)
     judged = np.flatnonzero(training & plan.inner)
+    if not len(judged) or not moments.n_pairs:  # so few pairs that one side of the split is empty
+        return float(min(settings.alphas)), np.full(len(settings.alphas), np.nan)
     fits = [fit_moments(moments, plan.design, alpha=a, intercept=settings.intercept) for a in settings.alphas]
     if settings.select == "mse":
         curve = np.array([-_squared_error(plan, y, judged, fit) for fit in fits])

@@ -6,6 +6,7 @@ pass over the pairs finds them; scores and importances then follow from tables.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -147,6 +148,13 @@ def find_patterns(
     i, j = choose_pairs(n, max_pairs=max_pairs, seed=seed)
     coder = PatternCoder(differences)
     n_all = n * (n - 1) // 2
+    if len(i) < n_all:
+        warnings.warn(
+            f"Scores are on a seeded sample of {len(i):,} of the {n_all:,} pairs of {n:,} items; raise "
+            "max_pairs for more.",
+            UserWarning,
+            stacklevel=2,
+        )
     if coder.size is None:
         values = np.stack([f.squared_differences(i, j) for f in differences.features], axis=1)
         every = np.arange(len(i))

@@ -15,7 +15,7 @@ from thinkalike.encoding.cells import pass_moments
 from thinkalike.encoding.designs import Design, make_design
 from thinkalike.encoding.distances import QuadraticTarget, Target
 from thinkalike.encoding.folds import as_labels, balanced_folds, context_groups, given_folds, groups_by
-from thinkalike.encoding.importance import PatternSpace, Player, make_players, pattern_space
+from thinkalike.encoding.importance import PERMUTING, PatternSpace, Player, make_players, pattern_space
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.settings import Settings, make_settings
@@ -140,7 +140,7 @@ def plan_encoding(
         chosen = replace(chosen, n_folds=int(fold.max()) + 1)
     else:
         fold = balanced_folds(differences, n_folds=chosen.n_folds, groups=label, seed=chosen.seed)
-        _check_sizes(fold)
+        check_sizes(fold)
     block = _blocks(differences, fold, label, chosen)
     players = make_players(differences.names, groups)
     tests = judge_each(differences, fold, chosen, players)
@@ -155,9 +155,14 @@ def plan_encoding(
     )
 
 
+def is_stimuli(features: Any) -> bool:
+    """Whether these are Stimuli, or like them; a table may have columns of any name."""
+    return not isinstance(features, pd.DataFrame) and hasattr(features, "features")
+
+
 def feature_table(features: Any) -> pd.DataFrame:
     """The DataFrame of features, which Stimuli carry and plain arrays become."""
-    table = getattr(features, "features", features)
+    table = features.features if is_stimuli(features) else features
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise InvalidInput(
@@ -190,7 +195,7 @@ def judge(
 ) -> JudgedPairs:
     """The pairs among some items; with players, also what their exchange can make of the patterns."""
     patterns = find_patterns(differences.take(items), max_pairs=settings.max_pairs, seed=settings.seed)
-    wanted = players is not None and settings.importance in ("expected", "permutation", "stimuli")
+    wanted = players is not None and settings.importance in PERMUTING
     return JudgedPairs(items, patterns, pattern_space(patterns, players or ()) if wanted else None)
 
 
@@ -208,7 +213,7 @@ def judge_each(
 
 def together_labels(features: Any, together: Any, n_items: int) -> np.ndarray | None:
     """Which items share a fold, as numbers of shape (n_items,); None if every item is on its own."""
-    if hasattr(features, "items") and hasattr(features, "features"):
+    if is_stimuli(features):
         if together is None:
             return context_groups(features)
         if isinstance(together, str):
@@ -231,7 +236,7 @@ def _blocks(
         items = np.flatnonzero(fold == k)
         inner = None if label is None else label[items]
         halves = balanced_folds(differences.take(items), n_folds=2, groups=inner, seed=settings.seed)
-        _check_sizes(halves)
+        check_sizes(halves)
         block[items] = 2 * k + halves
     return block
 
@@ -246,7 +251,8 @@ def _training_sets(fold: np.ndarray, block: np.ndarray, *, with_inner: bool) -> 
     return tuple(dict.fromkeys(sets))
 
 
-def _check_sizes(fold: np.ndarray) -> None:
+def check_sizes(fold: np.ndarray) -> None:
+    """Raise if a fold has no pair of items."""
     smallest = int(np.bincount(fold).min())
     if smallest < 2:
         raise InvalidInput(
