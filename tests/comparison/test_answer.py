@@ -66,7 +66,22 @@ def test_a_third_that_is_like_them_too(make_profile: Make) -> None:
 
 def test_a_third_with_the_same_shares(make_profile: Make) -> None:
     made = profiles(make_profile, a=FIRST, b=FIRST, c=FIRST)
-    assert answer(made, matrices(made))[2].endswith("but no feature's share differs by 5 points.")
+    assert answer(made, matrices(made))[2].endswith("but no feature's share lies 5 % or more outside theirs.")
+
+
+def test_a_share_between_those_of_the_others_is_no_difference(make_profile: Make) -> None:
+    """c has less of p than a, but more than b."""
+    made = profiles(
+        make_profile,
+        a=[0.6, 0.2, 0.1, 0.05, 0.03, 0.02],
+        b=[0.4, 0.3, 0.2, 0.05, 0.03, 0.02],
+        c=[0.5, 0.05, 0.02, 0.25, 0.1, 0.06],
+    )
+    differs = answer(made, matrices(made))[2]
+    assert differs.startswith("c differs most")
+    assert "more about s (" in differs
+    assert "less about q (" in differs
+    assert " p (" not in differs
 
 
 def test_geometry_is_told_when_it_agrees_and_when_it_does_not(make_profile: Make) -> None:

@@ -15,6 +15,8 @@ from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
 from thinkalike.comparison.words import listed, number, p_text, percent, readable
 
 SIGNIFICANT = 0.05
+WORTH_NAMING = 0.05
+"""The least difference of shares that is told"""
 
 
 def answer(profiles: Mapping[str, Profile], matrices: Mapping[str, SimilarityMatrix]) -> tuple[str, str, str]:
@@ -75,28 +77,27 @@ def _by_what(a: Profile, b: Profile) -> str:
 def _who_differs(
     profiles: Mapping[str, Profile], blocks: Sequence[BlockTest], best: BlockTest, outsider: str
 ) -> str:
-    odd = profiles[outsider]
+    """Names features whose share lies outside those of both others."""
+    odd, pair = profiles[outsider], (profiles[best.a], profiles[best.b])
     to_pair = [b for b in blocks if outsider in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}]
-    mean = float(np.mean([b.mean for b in to_pair]))
     too = all(b.q < SIGNIFICANT for b in to_pair)
-    shares = {name: system_shares(profiles[name]) for name in (outsider, best.a, best.b)}
-    difference = shares[outsider] - (shares[best.a] + shares[best.b]) / 2
-    more, less = int(difference.argmax()), int(difference.argmin())
-
-    def against(k: int) -> str:
-        return (
-            f"{readable(odd.features[k])} ({percent(shares[outsider][k])} of its importance against "
-            f"{percent(shares[best.a][k])} and {percent(shares[best.b][k])})"
-        )
-
-    opening = f"{outsider} is like them too" if too else f"{outsider} differs most"
-    if max(difference.max(), -difference.min()) < 0.05:
-        return f"{opening} (mean τ_w {number(mean)} with them), but no feature's share differs by 5 points."
-    link = ", but cares" if too else ": it cares"
-    return (
-        f"{opening} (mean τ_w {number(mean)} with them){link} more about {against(more)} and less about "
-        f"{against(less)}{_doubt(difference[more], more, odd, profiles[best.a], profiles[best.b])}."
+    mean = float(np.mean([b.mean for b in to_pair]))
+    opening = (
+        f"{outsider} {'is like them too' if too else 'differs most'} (mean τ_w {number(mean)} with them)"
     )
+    shares, (a, b) = system_shares(odd), (system_shares(one) for one in pair)
+    above, below = shares - np.maximum(a, b), np.minimum(a, b) - shares
+    reasons = []
+    for word, beyond in (("more", above), ("less", below)):
+        k = int(beyond.argmax())
+        if beyond[k] >= WORTH_NAMING:
+            reasons.append(
+                f"{word} about {readable(odd.features[k])} ({percent(shares[k])} of its importance against "
+                f"{percent(a[k])} and {percent(b[k])}{_doubt(beyond[k], k, odd, *pair)})"
+            )
+    if not reasons:
+        return f"{opening}, but no feature's share lies {percent(WORTH_NAMING)} or more outside theirs."
+    return f"{opening}{', but cares' if too else ': it cares'} {' and '.join(reasons)}."
 
 
 def _two_differ(a: Profile, b: Profile) -> str:

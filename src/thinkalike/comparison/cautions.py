@@ -69,7 +69,7 @@ def _low_score(evidence: Evidence) -> Found:
         if (scores < LOW_SCORE).any():
             yield (
                 f"{profile.system}: the features explain little in {_layers(profile, scores < LOW_SCORE)} "
-                f"(ρ below {LOW_SCORE}, lowest {number(np.nanmin(scores))}): what ranks first there may not "
+                f"(ρ below {LOW_SCORE}, lowest {np.nanmin(scores):.3f}): what ranks first there may not "
                 "matter much.",
                 (profile.system,),
             )
