@@ -56,6 +56,8 @@ def similarity_matrix(
                     direction="horizontal",
                     gradientLength=160,
                     gradientThickness=8,
+                    titleOrient="left",
+                    titlePadding=10,
                 ),
             ),
             tooltip=[

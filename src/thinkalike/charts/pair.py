@@ -11,6 +11,7 @@ from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
 
 # Labels of points closer than this share of the axis are pushed apart.
 _LABEL_GAP = 0.062
+_LETTER = 5.8  # the mean width of a letter in pixels
 
 
 def importance_scatter(
@@ -68,17 +69,16 @@ def importance_scatter(
 def _placed_labels(chart: alt.Chart) -> alt.Chart:
     """Where to write the names so that none overlap; Vega works it out anew for every pair that is shown.
 
-    Names stand to the right of points on the left half, and the other way round. On each side, with r the
+    Names stand to the right of their points where there is room, else to the left. On each side, with r the
     square root of b as on the axis, the k-th lowest name goes to the running maximum of (r − k · gap), plus
     k · gap: it moves up no further than it must.
     """
-    root = "(({0}) < 0 ? -1 : 1) * sqrt(abs({0}))".format
+    root = "((({0}) < 0 ? -1 : 1) * sqrt(abs({0})))".format
     start, end = root("low"), root("high")
     gap = f"{_LABEL_GAP} * ({end} - {start})"
+    ends_at = f"({root('datum.a')} - {start}) / ({end} - {start}) * width + {_LETTER} * length(datum.feature)"
     return (
-        chart.transform_calculate(
-            right=f"{root('datum.a')} < 0.45 * {start} + 0.55 * {end}", root=root("datum.b")
-        )
+        chart.transform_calculate(right=f"{ends_at} + 8 < width", root=root("datum.b"))
         .transform_window(rank="row_number()", sort=[alt.SortField("root")], groupby=["right"])
         .transform_calculate(free=f"datum.root - datum.rank * {gap}")
         .transform_window(
@@ -108,7 +108,7 @@ def contribution_bars(
     scale = alt.Scale(domain=[*features, total], range=[*theme.feature_colors(len(features)), theme.ink])
     base = (
         alt.Chart(data)
-        .transform_calculate(order=f"{last} ? -10 : datum.contribution")
+        .transform_calculate(order=f"{last} ? -10 : datum.contribution", free="max(0, datum.contribution)")
         .encode(
             y=alt.Y(
                 "feature:N",
@@ -129,11 +129,9 @@ def contribution_bars(
         color=alt.Color("feature:N", scale=scale, legend=None),
         tooltip=["feature:N", alt.Tooltip("contribution:Q", format="+.3f")],
     )
-    numbers = base.mark_text(
-        align=alt.expr("datum.contribution < 0 ? 'right' : 'left'"),
-        dx=alt.expr("datum.contribution < 0 ? -4 : 4"),
-        fontSize=10,
-        color=theme.muted,
-    ).encode(x=x, text=alt.Text("contribution:Q", format="+.2f"))
+    # Beside the bar, or on the other side of the line, where no name of a feature is in the way.
+    numbers = base.mark_text(align="left", dx=4, fontSize=10, color=theme.muted).encode(
+        x=alt.X("free:Q"), text=alt.Text("contribution:Q", format="+.2f")
+    )
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=theme.muted).encode(x="zero:Q")
     return layered(bars, zero, numbers, width=300, height=300, title=title)

@@ -223,7 +223,7 @@
       const [x, y] = data.words.explained[row];
       const share = known(x) && known(y) ? `${fixed(100 * (x + y), 0)} % of the variance` : "";
       byId(`words-${side}`).textContent = `Inside ${name}`;
-      byId(`explained-${side}`).textContent = `near means alike${share ? `; the map shows ${share}` : ""}`;
+      byId(`explained-${side}`).textContent = share && `the map shows ${share}`;
       document.querySelector(`[data-side="${side}"]`).setAttribute("aria-label",
         `Map of ${data.words.word.length} items in ${name}, coloured by ${data.colours[colour()].feature}. ${share}`);
     }
