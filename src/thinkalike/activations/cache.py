@@ -65,7 +65,7 @@ def fingerprint_weights(model: nn.Module) -> str:
     content = hashlib.sha256(str(getattr(model, "config", type(model).__name__)).encode())
     for name, tensor in sorted(model.state_dict().items()):
         content.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-        content.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        content.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return content.hexdigest()
 
 

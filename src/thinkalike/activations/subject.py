@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from thinkalike.activations.architectures import ARCHITECTURES, Part, Stack, layers_of
 from thinkalike.activations.cache import digest_of, fingerprint_folder, fingerprint_weights
-from thinkalike.activations.loading import ModelName, load_config, load_model, load_processor, parse_name
+from thinkalike.activations.loading import load_config, load_model, load_processor
+from thinkalike.activations.names import ModelName, parse_name
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -145,8 +145,8 @@ class Reader:
             for item in group[~found.any(1)]:
                 raise InvalidInput(
                     f"The word {spans.word(item)!r} (item {spans.names[item]!r}) maps to no token of "
-                    f"{self.name} in {spans.texts[spans.text[item]]!r}: its tokenizer drops these characters. "
-                    "Leave the item out."
+                    f"{self.name} in {spans.texts[spans.text[item]]!r}: its tokenizer drops these "
+                    "characters. Leave the item out."
                 )
             which, tokens = np.nonzero(found[:, self.drop_first :])
             items.append(group[which])
