@@ -24,11 +24,9 @@ ORDER = [
     "activations",
     "encoding",
     "measures",
-    "stitching",
     "comparison",
     "report",
     "training",
-    "recipes",
     "cli",
 ]
 

@@ -20,7 +20,6 @@ _HOMES = {
     "similarity": "thinkalike.comparison",
     "compare": "thinkalike.comparison",
     "explain": "thinkalike.comparison",
-    "stitch": "thinkalike.stitching",
     "ThinkalikeError": "thinkalike.errors",
 }
 
