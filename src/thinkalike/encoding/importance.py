@@ -270,46 +270,54 @@ def interactions_from(values: np.ndarray, n_features: int) -> np.ndarray:
 
 def _permuted(evaluation: Evaluation, n_permutations: int, seed: int, *, over: str) -> np.ndarray:
     rng = np.random.default_rng(seed)
+    permuted_score = _by_pairs if evaluation.space is None else _by_patterns
     means = np.empty(len(evaluation.players))
-    for k, player in enumerate(evaluation.players):
-        scores = [
-            _permuted_score(evaluation, k, player, int(s), over)
-            for s in rng.integers(1, 2**62, n_permutations)
-        ]
-        means[k] = np.mean(scores)
+    for k in range(len(means)):
+        score = permuted_score(evaluation, k, over)
+        means[k] = np.mean([score(int(s)) for s in rng.integers(1, 2**62, n_permutations)])
     return evaluation.score - means
 
 
-def _permuted_score(evaluation: Evaluation, k: int, player: Player, seed: int, over: str) -> float:
+def _by_patterns(evaluation: Evaluation, k: int, over: str) -> Callable[[int], float]:
+    """A function of the seed: ρ when player k is permuted over pairs or items."""
     patterns, space, ranked = evaluation.patterns, evaluation.space, evaluation.ranked
-    if space is None:
-        return _permuted_score_by_pairs(evaluation, player, seed, over)
+    assert space is not None
     e = space.exchanges[k]
-    counts, ranks = np.zeros(e.combined.shape), np.zeros(e.combined.shape)
-    rest, part = e.rest[patterns.ids], e.part[patterns.ids]
-    if over == "pairs":
-        tally_shuffled_pairs(rest, part.copy(), ranked.of_pairs, seed, counts, ranks)
-    else:
-        order = np.random.default_rng(seed).permutation(patterns.n_items)
-        tally_permuted_items(patterns.i, patterns.j, order, rest, part, ranked.of_pairs, counts, ranks)
-    table = RankTable(counts.ravel(), ranks.ravel(), ranked.table.spread)
-    return spearman(evaluation.predict(space.values)[e.combined].ravel(), table)
+    small = (
+        np.uint16 if e.combined.shape[1] < 1 << 16 else np.int64
+    )  # stays in the cache while it is shuffled
+    rest, part = e.rest[patterns.ids], e.part[patterns.ids].astype(small)
+    predictions = evaluation.predict(space.values)[e.combined].ravel()
+
+    def score(seed: int) -> float:
+        counts, ranks = np.zeros((2, *e.combined.shape))
+        if over == "pairs":
+            tally_shuffled_pairs(rest, part.copy(), ranked.of_pairs, seed, counts, ranks)
+        else:
+            order = np.random.default_rng(seed).permutation(patterns.n_items)
+            tally_permuted_items(patterns.i, patterns.j, order, rest, part, ranked.of_pairs, counts, ranks)
+        return spearman(predictions, RankTable(counts.ravel(), ranks.ravel(), ranked.table.spread))
+
+    return score
 
 
-def _permuted_score_by_pairs(evaluation: Evaluation, player: Player, seed: int, over: str) -> float:
+def _by_pairs(evaluation: Evaluation, k: int, over: str) -> Callable[[int], float]:
     """The same where every pair is its own pattern: predictions pair by pair."""
-    patterns = evaluation.patterns
-    rng = np.random.default_rng(seed)
-    if over == "pairs":
-        source = rng.permutation(patterns.n_pairs)
-    else:
-        order, n = rng.permutation(patterns.n_items), patterns.n_items
-        a, b = order[patterns.i], order[patterns.j]
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        source = low * n - low * (low + 1) // 2 + high - low - 1
-    values = patterns.values[patterns.ids]
-    values[:, player.features] = patterns.values[patterns.ids[source]][:, player.features]
-    every_pair = RankTable(
-        np.ones(patterns.n_pairs), evaluation.ranked.of_pairs, evaluation.ranked.table.spread
-    )
-    return spearman(evaluation.predict(values), every_pair)
+    patterns, ranked = evaluation.patterns, evaluation.ranked
+    features = evaluation.players[k].features
+    every_pair = RankTable(np.ones(patterns.n_pairs), ranked.of_pairs, ranked.table.spread)
+
+    def score(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        if over == "pairs":
+            source = rng.permutation(patterns.n_pairs)
+        else:
+            order, n = rng.permutation(patterns.n_items), patterns.n_items
+            a, b = order[patterns.i], order[patterns.j]
+            low, high = np.minimum(a, b), np.maximum(a, b)
+            source = low * n - low * (low + 1) // 2 + high - low - 1
+        values = patterns.values[patterns.ids]
+        values[:, features] = patterns.values[patterns.ids[source]][:, features]
+        return spearman(evaluation.predict(values), every_pair)
+
+    return score
