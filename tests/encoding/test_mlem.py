@@ -204,8 +204,9 @@ def test_least_squares_needs_its_intercept(seed: int) -> None:
     """A noise floor: two items alike in every feature are further apart than any feature takes them.
 
     The authors' later package maximises Spearman's ρ on sampled pairs by gradient descent. It is not run
-    here: ρ is maximised on all pairs by direct search instead. Least squares with an intercept reaches the same ρ
-    with the same weights; through the origin it does not, for the weights must then stand in for the floor.
+    here: ρ is maximised on all pairs by direct search instead. Least squares with an intercept reaches the
+    same ρ with the same weights; through the origin it does not, for the weights must then stand in for the
+    floor.
     """
     rng = np.random.default_rng(seed)
     n, weights, levels = 130, np.array([2.0, 1.6, 0.9, 0.5]), (4, 3, 5, 9)
