@@ -93,6 +93,7 @@ def test_colours_stand_out_from_the_surface(theme: Theme, family: str) -> None:
 def test_text_is_readable(theme: Theme) -> None:
     assert contrast(theme.ink, theme.surface) >= 7.0
     assert contrast(theme.muted, theme.surface) >= 4.5
+    assert contrast(theme.accent, theme.surface) >= 4.5
 
 
 @THEMES

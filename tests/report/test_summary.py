@@ -81,6 +81,12 @@ def test_with_more_features_than_colours_the_most_important_are_coloured(
     assert [f.colour for f in summarise(many).features] == list(range(11))
 
 
+def test_layer_0_is_explained_for_models_only(planted: Comparison) -> None:
+    assert summarise(planted).has_embeddings
+    bare = {name: replace(profile, metadata={}) for name, profile in planted.profiles.items()}
+    assert not summarise(replace(planted, profiles=bare)).has_embeddings
+
+
 def test_one_system_has_profiles_but_no_pairs_of_systems(plant: Callable[..., Comparison]) -> None:
     summary = summarise(plant({"solo": 4}, n_sentences=40, n_mapped=20))
     assert summary.title == "What is solo organised by?"
@@ -104,6 +110,23 @@ def test_alt_texts_say_what_the_charts_show(planted: Comparison) -> None:
     assert "alpha × beta" in summary.system_pairs_alt
     assert summary.matrices[0].alt.startswith("Matrix of 27 by 27 layers coloured by τ_w from −")
     assert "The strongest is between" in summary.correlations_alt
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("alpha", ""),
+        ("org/alpha", ""),
+        ("org/other", "org/other"),
+        ("/home/someone/secret/models/other", "models/other"),
+        ("/home/someone/alpha", ""),
+    ],
+)
+def test_a_model_is_named_where_it_says_more_and_no_path_is_told(
+    planted: Comparison, model: str, shown: str
+) -> None:
+    profiles = {"alpha": replace(planted.profiles["alpha"], metadata={"model": model})}
+    assert summarise(replace(planted, profiles=planted.profiles | profiles)).systems[0].model == shown
 
 
 def test_correlations_that_are_unknown_are_said_to_be(planted: Comparison) -> None:

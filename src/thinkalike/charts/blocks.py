@@ -31,7 +31,7 @@ def system_pairs(
     controls : whether there are rows of untrained copies.
     """
     looks = {
-        OBSERVED: (theme.sequential[4], "circle"),
+        OBSERVED: (theme.accent, "circle"),
         **({UNTRAINED: (theme.negative[2], "diamond")} if controls else {}),
         CHANCE: (theme.muted, _TICK),
     }
@@ -51,7 +51,7 @@ def system_pairs(
         ),
     )
     stems = base.transform_filter(f"datum.kind === {OBSERVED!r}").mark_bar(
-        height=2, color=theme.sequential[4], opacity=0.5
+        height=2, color=theme.accent, opacity=0.5
     )
     key = alt.Legend(orient="bottom", title=None, symbolStrokeWidth=2) if legend else None
     points = base.mark_point(filled=True, size=110, opacity=1, strokeWidth=2).encode(

@@ -134,7 +134,7 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
             {"name": layer, "middle": start + k + 0.5}
             for (_, layers), start in zip(systems, starts[:-1], strict=True)
             for k, layer in enumerate(layers)
-            if k % every == 0
+            if k % every == 0 and (k == 0 or len(layers) - k > every / 2)  # not beside the next 0
         ]
     )
     name = alt.Chart(names).encode(text="name:N")

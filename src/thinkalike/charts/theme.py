@@ -44,6 +44,11 @@ class Theme:
     def diverging(self) -> tuple[str, ...]:
         return self.negative + self.sequential
 
+    @property
+    def accent(self) -> str:
+        """For links, and for the one thing that a chart is about."""
+        return self.sequential[5]
+
     def feature_colors(self, n: int) -> list[str]:
         """The first features are coloured, those past the palette share a grey."""
         return [*self.features[:n], *[self.muted] * (n - len(self.features))]

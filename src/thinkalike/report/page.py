@@ -130,7 +130,7 @@ def polished(text: str) -> Markup:
 def css_variables(theme: Theme) -> str:
     """The colours of a theme as CSS custom properties."""
     colors = {"surface": theme.surface, "ink": theme.ink, "muted": theme.muted, "rule": theme.rule}
-    colors |= {"accent": theme.sequential[4], "caution": theme.negative[2], "wash": theme.sequential[0]}
+    colors |= {"accent": theme.accent, "caution": theme.negative[2], "wash": theme.sequential[0]}
     colors |= {f"feature-{k}": color for k, color in enumerate(theme.features)}
     colors |= {f"system-{k}": color for k, color in enumerate(theme.systems)}
     return " ".join(f"--{name}: {color};" for name, color in colors.items())

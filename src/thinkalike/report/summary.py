@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,8 @@ class Summary:
     settings: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     items_are_words: bool
+    has_embeddings: bool
+    """Whether a layer 0 is what goes into the first block of a model"""
 
 
 def summarise(comparison: Comparison) -> Summary:
@@ -129,6 +132,7 @@ def summarise(comparison: Comparison) -> Summary:
         settings=_flat(comparison.settings),
         versions=_flat(comparison.versions),
         items_are_words="word" in comparison.stimuli.items,
+        has_embeddings=any(p.layers[0] == 0 and "model" in p.metadata for p in comparison.profiles.values()),
     )
 
 
@@ -166,11 +170,10 @@ def _system(comparison: Comparison, name: str) -> System:
     leaders = [readable(profile.features[k]) for k in np.nanargmax(np.nan_to_num(mean, nan=-np.inf), axis=1)]
     counts = pd.Series(leaders).value_counts(sort=True)
     leading = listed([f"{feature} in {n} of {len(leaders)} layers" for feature, n in counts.items()])
-    model = profile.metadata.get("model", "")
     return System(
         name=name,
         n_layers=len(profile.layers),
-        model="" if model == name else str(model),
+        model=_model(name, str(profile.metadata.get("model", ""))),
         alt=f"Line chart of importance over the {len(leaders)} layers of {name}. Most important: {leading}.",
         score_alt=(
             f"Line chart of ρ over the layers of {name}: {number(scores[0])} in the first, "
@@ -178,6 +181,13 @@ def _system(comparison: Comparison, name: str) -> System:
             f"{number(float(np.nanmax(scores)))}."
         ),
     )
+
+
+def _model(system: str, model: str) -> str:
+    """What the name of the model adds to that of the system, if anything; of a folder the end of its path."""
+    path = PurePath(model)
+    shown = "/".join(path.parts[-2:]) if path.is_absolute() else model
+    return "" if shown == system or path.name == system else shown
 
 
 def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
