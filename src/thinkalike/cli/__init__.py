@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from thinkalike.cli import cka as _cka  # noqa: F401
 from thinkalike.cli import compare as _compare  # noqa: F401
 from thinkalike.cli import demo as _demo  # noqa: F401
 from thinkalike.cli import explain as _explain  # noqa: F401
@@ -22,6 +23,8 @@ from thinkalike.errors import ThinkalikeError
 
 __all__ = ["app", "main"]
 
+INTERRUPTED = 130  # what typer makes of Ctrl-C
+
 
 def main() -> None:
     """Run the command line; an error of ours becomes one line and exit code 2."""
@@ -32,6 +35,7 @@ def main() -> None:
             raise
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("interrupted: what was finished is kept, and the same command resumes", err=True)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            typer.echo("interrupted: what was finished is kept, and the same command resumes", err=True)
+        raise
