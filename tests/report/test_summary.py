@@ -50,7 +50,7 @@ def test_pairs_of_systems_stand_from_the_most_to_the_least_alike(planted: Compar
     assert [pair.label for pair in pairs] == [f"{a} × {b}" for a, b in expected]
     assert [pair.mean for pair in pairs] == [f"{means[pair]:.2f}" for pair in expected]
     first = pairs[0]
-    assert (first.p, first.q, first.untrained, first.chance) == ("0.004", "0.012", "0.21", "0.42")
+    assert (first.p, first.q, first.untrained) == ("0.004", "0.012", "0.21")
     assert first.geometry == f"{planted.matrices['rsa'].block('alpha', 'beta').mean():.2f}"
     assert first.distance == f"{planted.trajectories.warped[0, 1]:.3f}"
 

@@ -34,7 +34,6 @@ class SystemPair:
 
     label: str
     mean: str
-    chance: str
     p: str
     q: str
     untrained: str
@@ -49,7 +48,6 @@ class System:
     """One system: what its chart is called and says."""
 
     name: str
-    n_layers: int
     model: str
     alt: str
     score_alt: str
@@ -172,7 +170,6 @@ def _system(comparison: Comparison, name: str) -> System:
     leading = listed([f"{feature} in {n} of {len(leaders)} layers" for feature, n in counts.items()])
     return System(
         name=name,
-        n_layers=len(profile.layers),
         model=_model(name, str(profile.metadata.get("model", ""))),
         alt=f"Line chart of importance over the {len(leaders)} layers of {name}. Most important: {leading}.",
         score_alt=(
@@ -197,7 +194,6 @@ def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
     return SystemPair(
         label=frames.pair_label(block),
         mean=number(block.mean),
-        chance=number(block.null_95),
         p=_bare(p_text(block.p_mean)),
         q=_bare(p_text(block.q)),
         untrained=number(block.control) if np.isfinite(block.control) else "",
