@@ -2,6 +2,7 @@
 
 from thinkalike.measures.measure import INVARIANCES, Measure
 from thinkalike.measures.over_activations import activations_cka
+from thinkalike.measures.over_text import stream_cka
 from thinkalike.measures.probes import probe_layers
 from thinkalike.measures.table import MEASURES, get_measure, layer_measures
 
@@ -13,4 +14,5 @@ __all__ = [
     "get_measure",
     "layer_measures",
     "probe_layers",
+    "stream_cka",
 ]

@@ -40,6 +40,17 @@ class PassageBatches:
         """What is left at the end."""
         return iter(())
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all rows that were taken are in batches."""
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return {"skipped": self.skipped}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.skipped = state["skipped"]
+
 
 class MixedBatches:
     """Batches of rows from several passages, drawn in one seeded order for all layers of all models.
@@ -65,10 +76,21 @@ class MixedBatches:
         if self._n_rows >= self.batch_size / 2 or (not self.n_pools and self._n_rows >= FEWEST_ITEMS):
             yield from self._mixed(max(1, self._n_rows // self.batch_size))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all rows that were taken are in batches."""
+        return not self._pool
+
+    def state(self) -> dict[str, Any]:
+        return {"n_pools": self.n_pools, "rng": self.rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
+
     def _mixed(self, n_batches: int) -> Iterator[Batch]:
         layers = [_joined(parts) for parts in zip(*self._pool, strict=True)]
         order = self.rng.permutation(self._n_rows)
-        unit = ("pool", self.n_pools)
+        unit = f"pool {self.n_pools}"
         self._pool, self._n_rows = [], 0
         self.n_pools += 1
         for rows in np.array_split(order, n_batches):

@@ -76,6 +76,10 @@ class CKAMatrix:
         """The values between the layers of `a` (rows) and of `b` (columns)."""
         return self.values[np.ix_(self._places(a), self._places(b))]
 
+    def error_block(self, a: str, b: str) -> Array:
+        """The standard errors of `block`."""
+        return self.standard_errors[np.ix_(self._places(a), self._places(b))]
+
     def table(self) -> pd.DataFrame:
         """Layers × layers, named `system:layer`."""
         names = [f"{system}:{layer}" for system, layer in self.rows]

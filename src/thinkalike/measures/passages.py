@@ -7,6 +7,7 @@ shuffled for one model and not for another.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -14,9 +15,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.activations.words import chosen as chosen_tokens
-from thinkalike.activations.words import mean_over, padded
-from thinkalike.errors import InvalidInput
+from thinkalike.activations.words import mean_over
+from thinkalike.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
     import torch
@@ -51,14 +51,17 @@ class Reading:
 class Passages(Protocol):
     """Passages by number, and their rows."""
 
-    documents: Sequence[Hashable]
-    """The document that each belongs to, or most of it"""
+    @property
+    def documents(self) -> Sequence[Hashable]:
+        """The document that each belongs to, or most of it."""
 
     def n_rows(self, chosen: Ints) -> Ints: ...
 
     def n_tokens(self) -> int: ...
 
     def read(self, model: int, chosen: Ints) -> Reading: ...
+
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,18 +113,25 @@ class SharedTokens:
     def n_tokens(self) -> int:
         return int(self.ids.shape[1])
 
+    def digest(self) -> str:
+        """Hex string over the tokens and what is kept of them."""
+        sha = hashlib.sha256(f"{self.ids.shape} {list(self.documents)}".encode())
+        sha.update(self.ids.tobytes())
+        sha.update(self.kept(np.arange(len(self.ids))).tobytes())
+        return sha.hexdigest()
+
     def read(self, model: int, chosen: Ints) -> Reading:
-        kept = self.kept(chosen)
-        if self.level == "token":
-            places = np.flatnonzero(kept.ravel())[:, None]
-            keep = _means_at(places, np.ones_like(places, dtype=bool))
+        longest = int(self.mask[chosen].sum(axis=1).max()) if self.padding == "mask" else self.ids.shape[1]
+        kept = self.kept(chosen)[:, :longest]
+        if self.level == "sequence":
+            kept = _pooled(kept, self.pooling)
+            places, counts = _positions(kept[kept.any(axis=1)], np.flatnonzero(kept.any(axis=1)))
         else:
-            width = kept.shape[1]
-            tokens = [np.flatnonzero(row) for row in kept]
-            groups = [_picked(own, self.pooling) + k * width for k, own in enumerate(tokens) if len(own)]
-            keep = _means_at(*padded(groups))
-        segments = None if self.segments is None else self.segments[chosen]
-        return Reading(self.ids[chosen], self.mask[chosen], keep, segments)
+            places = np.flatnonzero(kept.ravel())[:, None]
+            counts = np.ones_like(places, dtype=bool)
+        keep = _means_at(places, counts)
+        segments = None if self.segments is None else self.segments[chosen, :longest]
+        return Reading(self.ids[chosen, :longest], self.mask[chosen, :longest], keep, segments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +141,15 @@ class OwnTokens:
     Attributes
     ----------
     sequences
-        For each model its tokens, and for each row those that it is the mean of; the same rows in each.
+        For each model its tokens, and the rows made of them.
+    places
+        For each model the place of every row among its own, of shape (n_rows,).
     row_text : (n_rows,)
         The passage of each row, ascending.
     """
 
     sequences: Sequence[Sequences] = field(repr=False)
+    places: Sequence[Ints] = field(repr=False)
     row_text: Ints
     documents: Sequence[Hashable] = field(repr=False)
 
@@ -150,20 +163,43 @@ class OwnTokens:
     def n_tokens(self) -> int:
         return int(max(sequences.lengths.max() for sequences in self.sequences))
 
+    def digest(self) -> str:
+        """Hex string over every model's tokens and rows."""
+        sha = hashlib.sha256(f"{list(self.documents)}".encode())
+        for own, places in zip(self.sequences, self.places, strict=True):
+            for ids in own.ids:
+                sha.update(ids.tobytes())
+            sha.update(places.tobytes())
+        return sha.hexdigest()
+
     def read(self, model: int, chosen: Ints) -> Reading:
-        own = self.sequences[model]
-        rows = [self._rows(text) for text in chosen]
+        own, places = self.sequences[model], self.places[model]
+        rows = [places[self._rows(text)] for text in chosen]
+        rows = [of_text for of_text in rows if len(of_text)]
         texts = [own.ids[own.row_text[of_text[0]]] for of_text in rows]
         lengths = np.array([len(ids) for ids in texts])
         mask = np.arange(lengths.max()) < lengths[:, None]
         ids = np.zeros(mask.shape, dtype=np.int64)
         ids[mask] = np.concatenate(texts)
-        groups = [k * mask.shape[1] + own.tokens(row) for k, of_text in enumerate(rows) for row in of_text]
-        return Reading(ids, mask, _means_at(*padded(groups)))
+        positions, counts = own.row_tokens.padded(np.concatenate(rows))
+        begins = np.repeat(np.arange(len(rows)) * mask.shape[1], [len(of_text) for of_text in rows])
+        return Reading(ids, mask, _means_at(positions + begins[:, None], counts))
 
 
-def _picked(tokens: Ints, pooling: str) -> Ints:
-    return chosen_tokens(tokens, "all" if pooling == "mean" else pooling)
+def _pooled(kept: Bools, pooling: str) -> Bools:
+    """Of the kept tokens of each passage (n_passages, longest) all, or the first or last alone."""
+    if pooling == "mean":
+        return kept
+    if pooling not in ("first", "last"):
+        raise UnknownName.among("pooling of a passage", pooling, ("mean", "last", "first"))
+    counted = np.cumsum(kept, axis=1)
+    return kept & (counted == (1 if pooling == "first" else counted[:, -1:]))
+
+
+def _positions(kept: Bools, passages: Ints) -> tuple[Ints, Bools]:
+    """Places in the flattened passages of what is kept of each, as a matrix and its mask."""
+    order = np.argsort(~kept, axis=1, kind="stable")[:, : kept.sum(axis=1).max()]
+    return order + passages[:, None] * kept.shape[1], np.take_along_axis(kept, order, axis=1)
 
 
 def _means_at(positions: Ints, mask: Bools) -> Callable[[torch.Tensor], torch.Tensor]:

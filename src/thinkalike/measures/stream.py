@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,7 @@ TOKENS_AT_ONCE = 1024  # through a model; more are no faster on a CPU
 HEAVY = 0.5  # a share of HSIC in 1 % of the items that is worth a word
 
 Reason = Literal["precision", "max_batches", "end"]
+Trace = list[dict[str, float]]
 
 
 def run_stream(
@@ -36,14 +37,18 @@ def run_stream(
     *,
     precision: float | None = None,
     max_batches: int | None = None,
+    trace: Trace | None = None,
 ) -> tuple[pd.DataFrame, Reason]:
-    """Feed batches to the stream until it is precise enough: the trace, and why it stopped."""
+    """Feed batches to the stream until it is precise enough: the trace, and why it stopped.
+
+    `trace` may bring that of batches which came before.
+    """
     if precision is not None and not precision > 0:
         raise InvalidInput(f"precision is the standard error to stop at, above 0; {precision} was given.")
     systems = np.array([system for system, _ in rows], dtype=object)
     shown = systems[:, None] != systems[None, :]
     shown = shown if shown.any() else ~np.eye(len(rows), dtype=bool)
-    trace: list[dict[str, float]] = []
+    trace = [] if trace is None else trace
     stopped: Reason = "end"
     with closing(batches):  # which ends what the models were prepared for, also when we stop early
         for batch in batches:
@@ -71,8 +76,15 @@ def model_batches(
     batching: PassageBatches | MixedBatches,
     *,
     site: str = "residual",
+    by_document: bool = True,
+    start: int = 0,
+    done: Callable[[int], None] = lambda position: None,
 ) -> Generator[Batch, None, None]:
-    """Run every model over the same passages and batch the rows of all their layers together."""
+    """Run every model over the same passages and batch the rows of all their layers together.
+
+    `by_document`: the passages of a document are one unit of the jackknife; else each is its own. The first
+    `start` passages are passed over; `done` hears how many are in batches that have been taken.
+    """
     from thinkalike.activations.selective_scan import fused_scan
     from thinkalike.activations.subject import evaluating
 
@@ -82,16 +94,19 @@ def model_batches(
         for stack in stacks:
             contexts.enter_context(evaluating(stack.model))
             contexts.enter_context(fused_scan(stack.model))
-        for start in range(0, len(numbers), at_once):
-            chosen = numbers[start : start + at_once]
+        step.advance(start)
+        for first in range(start, len(numbers), at_once):
+            chosen = numbers[first : first + at_once]
             layers = [
                 rows
                 for k, (stack, wanted) in enumerate(zip(stacks, labels, strict=True))
                 for rows in layer_rows(stack, passages.read(k, chosen), wanted, site=site)
             ]
-            documents = [passages.documents[k] for k in chosen]
-            yield from batching.take(_together(layers), passages.n_rows(chosen), documents)
+            units = [passages.documents[k] if by_document else int(k) for k in chosen]
+            yield from batching.take(_together(layers), passages.n_rows(chosen), units)
             step.advance(len(chosen))
+            if batching.is_empty:
+                done(first + len(chosen))
         yield from batching.rest()
 
 

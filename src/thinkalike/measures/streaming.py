@@ -8,10 +8,11 @@ tokens of one document are no independent draws.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures.hsic import carried_by, gram_sums
@@ -45,7 +46,7 @@ class StreamingCKA:
             raise UnknownName.among("dtype", dtype, ("float64", "float32"))
         self.names, self.average, self.dtype = list(names), average, dtype
         self.n_batches = self.n_items = 0
-        self._slots: dict[Hashable, int] = {}
+        self._slots: dict[str, int] = {}
         self._merged = 1  # how many units share a slot
         self._sums: list[Array] = []
         self._weights: list[float] = []
@@ -67,8 +68,7 @@ class StreamingCKA:
         hsic = sums.products / (n * (n - 3))
         if self.average == "ratio":
             hsic = self._batch_ratios(hsic)
-        unit = ("batch", self.n_batches) if unit is None else unit
-        self._note(hsic, weight=float(n), unit=unit)
+        self._note(hsic, weight=float(n), unit=f"batch {self.n_batches}" if unit is None else str(unit))
         n_top = max(1, round(TOP_SHARE * n))
         for k, (X, per_item) in enumerate(zip(centred, sums.per_item, strict=True)):
             self._top[k] += carried_by(X, per_item, np.argpartition(per_item, -n_top)[-n_top:])
@@ -108,6 +108,24 @@ class StreamingCKA:
         """
         return np.divide(self._top, self._all, out=np.full_like(self._top, np.nan), where=self._all > 0)
 
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that came so far, for `restore`."""
+        counts = [self.n_batches, self.n_items, self._merged]
+        return {
+            "sums": np.array(self._sums),
+            "weights": np.array(self._weights),
+            "units": np.array(list(self._slots), dtype=np.str_),
+            "shares": np.array([self._top, self._all]),
+            "counts": np.array(counts),
+        }
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` gave."""
+        self._sums, self._weights = list(state["sums"]), state["weights"].tolist()
+        self._slots = {str(unit): k for k, unit in enumerate(state["units"])}
+        self._top, self._all = (share.copy() for share in state["shares"])
+        self.n_batches, self.n_items, self._merged = (int(count) for count in state["counts"])
+
     def _batch_ratios(self, hsic: Array) -> Array:
         values = ratios(hsic)
         for name, value in zip(self.names, np.diag(values), strict=True):
@@ -121,7 +139,7 @@ class StreamingCKA:
     def _value(self, sums: Array, weight: float) -> Array:
         return sums / weight if self.average == "ratio" else ratios(sums)
 
-    def _note(self, hsic: Array, *, weight: float, unit: Hashable) -> None:
+    def _note(self, hsic: Array, *, weight: float, unit: str) -> None:
         slot = self._slots.setdefault(unit, len(self._slots)) // self._merged
         if slot == MOST_UNITS:
             self._sums = [sum(self._sums[k + 1 : k + 2], self._sums[k]) for k in range(0, MOST_UNITS, 2)]
