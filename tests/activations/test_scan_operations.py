@@ -63,6 +63,22 @@ def test_follows_the_definition(shape, gated):
     np.testing.assert_allclose(state, last, rtol=1e-5, atol=1e-5)
 
 
+def test_one_decay_for_all_states_is_the_same_as_equal_ones():
+    inputs = random_inputs(2, CHUNK + 4, 5, 6)
+    inputs["A"] = inputs["A"][:, :1]
+    alike = inputs | {"A": inputs["A"].expand(-1, 6)}
+    expected, last = scan_by_definition(**alike)
+    leaves = {name: x.clone().requires_grad_() for name, x in inputs.items()}
+    y, state = selective_scan(**leaves)
+    np.testing.assert_allclose(y.detach(), expected, rtol=1e-12)
+    np.testing.assert_allclose(state, last, rtol=1e-12)
+    full = {name: x.clone().requires_grad_() for name, x in alike.items()}
+    grads = torch.autograd.grad(y.square().sum(), list(leaves.values()))
+    full_grads = torch.autograd.grad(selective_scan(**full)[0].square().sum(), list(full.values()))
+    for name, grad, full_grad in zip(inputs, grads, full_grads, strict=True):
+        torch.testing.assert_close(grad, full_grad.sum_to_size(grad.shape), msg=name)
+
+
 def test_extreme_time_steps_and_gates_are_exact():
     inputs = random_inputs(1, 12, 4, 2, torch.float32)
     steps = torch.tensor([-200.0, -90, -30, -5, -1e-3, 0, 1e-3, 5, 30, 60, 90, 200])
@@ -198,6 +214,7 @@ def test_convolution_without_a_bias():
     ("change", "message"),
     [
         ({"dt": torch.zeros(1, 6, 5)}, r"dt has the shape \(1, 6, 5\); expected \(1, 6, 4\)"),
+        ({"A": -torch.ones(3, 1)}, r"A has the shape \(3, 1\); expected \(4, 1\)"),
         ({"A": -torch.ones(3, 2)}, r"A has the shape \(3, 2\); expected \(4, 2\)"),
         ({"B": torch.zeros(1, 5, 2)}, r"B has the shape \(1, 5, 2\); expected \(1, 6, 2\)"),
         ({"C": torch.zeros(2, 6, 2)}, r"C has the shape \(2, 6, 2\); expected \(1, 6, 2\)"),

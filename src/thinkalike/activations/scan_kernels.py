@@ -29,6 +29,7 @@ CHUNK = 16  # steps between kept states: with 16 states per channel they weigh a
 # Scratch is laid out in slots of one block. Fixed distances within one array let LLVM see that nothing
 # overlaps, so that it vectorises. Per step: u, dt, Δ, Δu, y, z and the gradients of y, z, Δ, Δu.
 U, DT, DELTA, DRIVE, Y, Z, OF_Y, OF_Z, OF_DELTA, OF_DRIVE = (BLOCK * slot for slot in range(10))
+SHARED = OF_Y  # forward only: exp(ΔA) where it is the same for all states
 # Per state: A / ln 2, h and, on the way back, the gradients of h and A.
 RATE, H, OF_H, OF_A = (BLOCK * slot for slot in range(4))
 # Per step and state, on the way back: h before the step, and exp(ΔA).
@@ -54,6 +55,23 @@ def _advance(width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, 
 
 
 @inner
+def _share_decay(width: int, steps: np.ndarray, k: int, states: np.ndarray) -> None:
+    for i in range(width):
+        steps[k, SHARED + i] = exp2(steps[k, DELTA + i] * states[0, RATE + i])
+
+
+@inner
+def _advance_shared(
+    width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Any, c: Any
+) -> None:
+    """`_advance` where all states decay alike."""
+    for i in range(width):
+        h = steps[k, SHARED + i] * states[n, H + i] + steps[k, DRIVE + i] * b
+        states[n, H + i] = h
+        steps[k, Y + i] += h * c
+
+
+@inner
 def _gate(width: int, steps: np.ndarray, k: int) -> None:
     for i in range(width):
         z = steps[k, Z + i]
@@ -67,22 +85,22 @@ def scan_forward(
     """Run tasks `first` to `last` of batch × blocks; `shape` is (batch, time, channels, states).
 
     `inputs`, all flat: u, dt and z, each with the distance between its rows (z is empty for no gate);
-    A / ln 2 (states, channels), not positive; B, C (batch, time, states); D (channels,). Written to
-    `results`: the output (batch, time, channels); the states before each chunk (batch, chunks, states,
-    channels), unless that is empty; the last states (batch, states, channels).
+    A / ln 2 (states, channels), not positive, or (1, channels) if all states decay alike; B, C (batch, time,
+    states); D (channels,). Written to `results`: the output (batch, time, channels); the states before each
+    chunk (batch, chunks, states, channels), unless that is empty; the last states (batch, states, channels).
     """
     u, u_row, dt, dt_row, z, z_row, rate, B, C, D = inputs
     out, kept, final = results
     _, n_steps, n_channels, n_states = shape
     n_blocks, n_chunks = (n_channels + BLOCK - 1) // BLOCK, (n_steps + CHUNK - 1) // CHUNK
-    gated, keeping = z.size > 0, kept.size > 0
-    skip, steps = np.zeros((1, BLOCK), u.dtype), np.zeros((1, 6 * BLOCK), u.dtype)
+    gated, keeping, shared = z.size > 0, kept.size > 0, rate.size == n_channels
+    skip, steps = np.zeros((1, BLOCK), u.dtype), np.zeros((1, 7 * BLOCK), u.dtype)
     states = np.zeros((n_states, 2 * BLOCK), u.dtype)
     for task in range(first, last):
         b, start = task // n_blocks, (task % n_blocks) * BLOCK
         width = min(BLOCK, n_channels - start)
         load(skip, 0, 0, D, start, width)
-        for n in range(n_states):
+        for n in range(rate.size // n_channels):
             load(states, n, RATE, rate, n * n_channels + start, width)
         states[:, H:] = 0
         for t in range(n_steps):
@@ -94,9 +112,14 @@ def scan_forward(
             load(steps, 0, U, u, row * u_row + start, width)
             load(steps, 0, DT, dt, row * dt_row + start, width)
             _begin(width, steps, 0, skip)
+            if shared:
+                _share_decay(width, steps, 0, states)
             for n in range(n_states):
                 at = row * n_states + n
-                _advance(width, steps, 0, states, n, B[at], C[at])
+                if shared:
+                    _advance_shared(width, steps, 0, states, n, B[at], C[at])
+                else:
+                    _advance(width, steps, 0, states, n, B[at], C[at])
             if gated:
                 load(steps, 0, Z, z, row * z_row + start, width)
                 _gate(width, steps, 0)

@@ -32,7 +32,7 @@ def selective_scan(
     u, dt, z
         Input, time step before the softplus (bias included) and gate, each (batch, time, channels).
     A
-        (channels, states), not positive.
+        (channels, states), not positive, or (channels, 1) if all states decay alike, as in Mamba-2.
     B, C
         (batch, time, states).
     D
@@ -45,9 +45,9 @@ def selective_scan(
         carries no gradient. float64 is computed in float64, everything else in float32.
     """
     n_batch, n_steps, n_channels = u.shape
-    n_states = A.shape[-1]
+    n_states = B.shape[-1]
     _check_shape("dt", dt, u.shape)
-    _check_shape("A", A, (n_channels, n_states))
+    _check_shape("A", A, (n_channels, 1 if A.shape[-1] == 1 else n_states))
     _check_shape("B", B, (n_batch, n_steps, n_states))
     _check_shape("C", C, (n_batch, n_steps, n_states))
     _check_shape("D", D, (n_channels,))
@@ -79,9 +79,9 @@ def silu_convolution(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
 class _SelectiveScan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
-        u, _, A, *_ = inputs
+        u, _, _, B, *_ = inputs
         n_batch, n_steps, n_channels = u.shape
-        n_states = A.shape[1]
+        n_states = B.shape[2]
         out, final = u.new_empty(u.shape), u.new_empty(n_batch, n_states, n_channels)
         n_chunks = -(-n_steps // CHUNK) if any(ctx.needs_input_grad) else 0
         kept = u.new_empty(n_batch, n_chunks, n_states, n_channels)
@@ -97,7 +97,8 @@ class _SelectiveScan(torch.autograd.Function):
         *inputs, kept = ctx.saved_tensors
         u, _, A, B, _, _, z = inputs
         n_batch, _, n_channels = u.shape
-        n_states = A.shape[1]
+        n_states = B.shape[2]
+        inputs[2] = A.expand(-1, n_states)
         grad_u, grad_dt, grad_z = (u.new_empty(u.shape) for _ in range(3))
         grad_A, grad_D = u.new_empty(n_batch, n_states, n_channels), u.new_empty(n_batch, n_channels)
         grad_B, grad_C = (u.new_empty(_n_blocks(n_channels), *B.shape) for _ in range(2))
@@ -105,7 +106,15 @@ class _SelectiveScan(torch.autograd.Function):
         everything = (*_scan_inputs(*inputs), _flat(kept), *_rows(grad))
         _in_threads(scan_backward, (*u.shape, n_states), everything, gradients)
         summed_A, summed_B, summed_C, summed_D = (x.sum(0) for x in (grad_A, grad_B, grad_C, grad_D))
-        return grad_u, grad_dt, summed_A.t(), summed_B, summed_C, summed_D, None if z is None else grad_z
+        return (
+            grad_u,
+            grad_dt,
+            summed_A.t().sum_to_size(A.shape),
+            summed_B,
+            summed_C,
+            summed_D,
+            None if z is None else grad_z,
+        )
 
 
 class _SiluConvolution(torch.autograd.Function):

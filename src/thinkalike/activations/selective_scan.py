@@ -111,12 +111,11 @@ def _mamba2(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor |
         per_head.float().repeat_interleave(mixer.head_dim, dim=-1)
         for per_head in (dt + mixer.dt_bias, -torch.exp(mixer.A_log.float()), mixer.D)
     )
-    A = A[:, None].expand(-1, n_states)
     groups = [
         selective_scan(*parts)
         for parts in zip(
             *(per_channel.chunk(n_groups, dim=-1) for per_channel in (x, dt)),
-            A.chunk(n_groups),
+            A[:, None].chunk(n_groups),
             *(per_group.chunk(n_groups, dim=-1) for per_group in (B, C)),
             D.chunk(n_groups),
             strict=True,
