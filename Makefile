@@ -41,7 +41,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,xarray,topology,gguf,vision]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,xarray,topology,dsa,gguf,vision]"
 	touch $(STAMP)
 
 clean:
