@@ -46,6 +46,54 @@ def test_a_first_token_counts_towards_the_length(tokenizer: Any) -> None:
     np.testing.assert_array_equal(packed.documents, [[0, 0, 0], [0, 0, 0], [1, 1, 1]])
 
 
+def test_the_rest_is_kept_with_padding_if_asked_for(tokenizer: Any) -> None:
+    packed = pack(["a b c", "d e"], tokenizer, length=3, partial=True)
+    np.testing.assert_array_equal(packed.ids, [[3, 4, 5], [0, 6, 7], [0, 0, 0]])  # padded with <eos>
+    np.testing.assert_array_equal(packed.documents, [[0, 0, 0], [0, 1, 1], [1, -1, -1]])
+    np.testing.assert_array_equal(packed.mask[2], [True, False, False])
+    assert packed.mask[:2].all()
+    assert packed.n_left_out == 0
+    np.testing.assert_array_equal(packed.main_documents(), [0, 1, 1])
+    padded = words_tokenizer(eos_token="<eos>", pad_token="<unk>")
+    np.testing.assert_array_equal(pack(["a"], padded, length=4, partial=True).ids, [[3, 0, 2, 2]])
+
+
+def test_whole_chunks_need_no_padding(tokenizer: Any) -> None:
+    kept = pack(["a b c d e"], tokenizer, length=3, partial=True)
+    np.testing.assert_array_equal(kept.ids, pack(["a b c d e"], tokenizer, length=3).ids)
+    assert pack(["a b c d e"], tokenizer, length=4, partial=True, max_chunks=1).ids.shape == (1, 4)
+
+
+def test_chunks_know_their_place_in_the_stream(tokenizer: Any) -> None:
+    np.testing.assert_array_equal(pack(["a b c", "d e"], tokenizer, length=3).starts, [0, 3])
+    np.testing.assert_array_equal(pack(["a b c", "d e"], tokenizer, length=3, bos=True).starts, [0, 2, 4])
+
+
+def test_a_long_file_is_read_in_pieces(tokenizer: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("a b c\nd e\n" * 50, encoding="utf-8")
+    whole = pack(path, tokenizer, length=7)
+    monkeypatch.setattr("thinkalike.stimuli.text.PIECE", 8)
+    read = []
+
+    class Reading:
+        def __call__(self, piece: str, **options: Any) -> Any:
+            read.append(piece)
+            return tokenizer(piece, **options)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(tokenizer, name)
+
+    reading = Reading()
+    pieces = pack(path, reading, length=7)
+    assert pieces.digest == whole.digest
+    assert len(whole.names) == 1
+    assert read[0] == "a b c\nd e\n"
+    read.clear()
+    assert len(pack(path, reading, length=7, max_chunks=2)) == 2
+    assert len(read) == 4  # three pieces of five tokens, and the probe of the fingerprint
+
+
 def test_reading_stops_after_the_chunks_asked_for(tokenizer: Any) -> None:
     def endless() -> Any:
         yield "a b c"
@@ -105,7 +153,7 @@ def test_fingerprints_tell_rules_apart(tokenizer: Any) -> None:
 
 
 def test_bad_input(tokenizer: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"has 4 tokens, fewer than one chunk of 256: give a longer text"):
+    with pytest.raises(InvalidInput, match=r"has 4 tokens, fewer than one chunk of 256: .*partial=True"):
         pack(["a b c"], tokenizer)
     with pytest.raises(InvalidInput, match="hold no text: choose a length of at least 2"):
         pack(["a b c"], tokenizer, length=1, bos=True)
@@ -115,6 +163,14 @@ def test_bad_input(tokenizer: Any, tmp_path: Path) -> None:
         pack(tmp_path / "missing", tokenizer)
     with pytest.raises(InvalidInput, match=r"has no text: give a file, a folder of \.txt files"):
         pack(tmp_path, tokenizer)
+    with pytest.raises(
+        InvalidInput, match=r"no text at It was the best of times.*\[\.\.\.\]: give .* list of texts"
+    ):
+        pack("It was the best of times. " * 400, tokenizer)
+    (tmp_path / "latin.txt").write_bytes("café\n".encode("latin-1"))
+    for split in ("files", "lines"):
+        with pytest.raises(InvalidInput, match=r"latin\.txt is not text in UTF-8"):
+            pack(tmp_path / "latin.txt", tokenizer, split=split)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="Did you mean 'lines'"):
         pack(["a"], tokenizer, split="line")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"neither an end-of-text nor a separator token"):

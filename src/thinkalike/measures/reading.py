@@ -118,7 +118,7 @@ def packed_tokens(
         passage_length(models, text.length)
     return SharedTokens(
         ids=text.ids,
-        mask=np.ones(text.ids.shape, dtype=bool),
+        mask=text.mask,
         documents=text.main_documents().tolist(),
         level="sequence" if how.level == "sequence" else "token",
         drop_first=how.drop_first,
