@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from thinkalike.models.bundle import load_folder
 from thinkalike.models.cards import read_card
 from thinkalike.training import pipeline
 from thinkalike.training.__main__ import main
-from thinkalike.training.export import loss_curve
+from thinkalike.training.export import loss_curve, notes
 from thinkalike.training.figures import held_out_ids, load_sample, measure
 from thinkalike.training.plans import PLANS
 from thinkalike.training.prepare import ACCOUNT, HELD_OUT, load_tokenizer, load_tokens, prepare
@@ -139,3 +140,13 @@ def test_baselines_are_kept_in_half_precision_close_enough(run_folder: Path) -> 
     assert len(sample.ids) == len(sample.unigram) + 1 == len(sample.kneser_ney) + 1
     assert sample.part(10).kneser_ney.tolist() == sample.kneser_ney[:9].tolist()
     assert np.isfinite(sample.kneser_ney).all()
+
+
+def test_a_card_says_where_the_model_is_no_better_than_chance(run_folder: Path) -> None:
+    card = read_card(run_folder / "models" / "nano-pythia-64")
+    pairs = {
+        kind: {"accuracy": 0.6, "low": low, "high": 0.7, "n": 200} for kind, low in (("a", 0.5), ("b", 0.53))
+    }
+    found = notes(replace(card, minimal_pairs=pairs, perplexity=1e6), PLANS["nano-pythia-64"])
+    assert "On minimal pairs of a it is not above chance." in found
+    assert "Its perplexity is not below that of the 3-gram baseline." in found

@@ -129,6 +129,9 @@ def notes(card: Card, plan: Plan) -> list[str]:
         found.append(ACTIVATION_NOTE)
     if card.task == "causal" and not card.beats_kneser_ney:
         found.append("Its perplexity is not below that of the 3-gram baseline.")
+    unsure = [kind for kind, pair in card.minimal_pairs.items() if pair["low"] <= 0.5]
+    if unsure:
+        found.append(f"On minimal pairs of {', '.join(unsure)} it is not above chance.")
     if card.passes < WELL_FED:
         found.append(
             f"It saw {card.tokens_seen / 1e6:.1f} M tokens, {card.passes:.1f} times the text: it would still "
