@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinkalike.encoding.crossval import layer_target
+from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.distances import Target, as_activations, items_of_runs, stack_runs, whitening
+from thinkalike.encoding.distances import as_activations, items_of_runs, stack_runs, whitening
 from thinkalike.encoding.fitting import fit_items
 from thinkalike.encoding.importance import PERMUTING, Evaluation, importance, make_players, pattern_space
 from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.encoding.moments import Coefficients
 from thinkalike.encoding.pairfolds import fit_all_pairs
-from thinkalike.encoding.patterns import find_patterns
+from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.plan import feature_table, together_labels, warn_of_sampling
-from thinkalike.encoding.scoring import rank_pairs, spearman
+from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
@@ -126,10 +126,7 @@ class MLEM(BaseEstimator):
 
     def score(self, features: Any, X: Any) -> float:
         """Spearman's ρ between predicted and observed distances, ties averaged."""
-        differences = self._code(features)
-        table, X = self._measurements(features, X)
-        patterns = find_patterns(differences, max_pairs=self.settings_.max_pairs, seed=self.seed)
-        ranked = rank_pairs(patterns, self._target(X, len(table)), np.arange(len(table)))
+        patterns, ranked = self._judged(features, X)
         return spearman(self._design.predict(patterns.values, self._coefficients.weights), ranked.table)
 
     def importance(
@@ -151,13 +148,10 @@ class MLEM(BaseEstimator):
         """
         check_is_fitted(self)
         settings = change_settings(self.settings_, importance=method, n_permutations=n_permutations)
-        differences = self._code(features)
-        table, X = self._measurements(features, X)
-        players = make_players(differences.names, groups)
-        patterns = find_patterns(differences, max_pairs=settings.max_pairs, seed=self.seed)
+        players = make_players(list(self.weights_.index), groups)
+        patterns, ranked = self._judged(features, X)
         space = pattern_space(patterns, players) if settings.importance in PERMUTING else None
         warn_of_sampling([space], settings)
-        ranked = rank_pairs(patterns, self._target(X, len(table)), np.arange(len(table)))
         evaluation = Evaluation(
             self._design,
             self._moments,
@@ -240,8 +234,14 @@ class MLEM(BaseEstimator):
         settings = self.settings_
         return code_features(table, ordered=settings.ordered, missing=settings.missing, ranges=self._ranges)
 
-    def _target(self, X: Any, n_items: int) -> Target:
-        return layer_target(X, self.settings_, n_items, whitener=self.whitener_)
+    def _judged(self, features: Any, X: Any) -> tuple[PairPatterns, RankedPairs]:
+        """The patterns of the pairs of items, and the ranks of their distances."""
+        differences = self._code(features)
+        table, X = self._measurements(features, X)
+        patterns = find_patterns(differences, max_pairs=self.settings_.max_pairs, seed=self.seed)
+        target = layer_target(X, self.settings_, len(table), whitener=self.whitener_)
+        with few_blas_threads(len(table)):
+            return patterns, rank_pairs(patterns, target, np.arange(len(table)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
