@@ -86,19 +86,31 @@ def plant() -> Callable[..., Activations]:
 
 @pytest.fixture(scope="session")
 def sentences() -> Stimuli:
-    """Few features, so that relabelling is fast."""
-    made = Stimuli.from_grammar(n_sentences=80, seed=0)
-    kept = ["number", "part_of_speech", "tense", "word_position", "word_length", "question"]
-    return Stimuli(made.features[kept], items=made.items, sentences=made.sentences)
+    """Three words in each of 80 sentences, with features that are independent of each other."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"sentence": np.repeat(np.arange(80), 3), "word_position": np.tile(np.arange(3), 80)})
+    for name, levels in {
+        "part_of_speech": ["noun", "verb", "determiner", "pronoun", "auxiliary"],
+        "number": ["singular", "plural"],
+        "tense": ["past", "present", None],
+        "word_length": ["short", "medium", "long", "longest"],
+    }.items():
+        rows[name] = rng.choice(np.array(levels, dtype=object), len(rows))
+    rows["question"] = rng.choice(["yes", "no"], 80)[rows["sentence"]]
+    rows["word"] = [f"word{k}" for k in range(len(rows))]
+    rows["text"] = rows.groupby("sentence")["word"].transform(" ".join)
+    return Stimuli.from_table(rows.astype({"sentence": str, "word_position": str}))
 
 
 @pytest.fixture(scope="session")
 def world(sentences: Stimuli) -> dict[str, Activations]:
-    """Two systems that care about part of speech and number, and a third about position and length."""
+    """Two systems that care most about part of speech and number, and a third about position and length."""
+    grammar = {"part_of_speech": 2.5, "number": 1.5, "tense": 0.8, "question": 0.5}
+    surface = {"word_position": 2.0, "word_length": 1.5, "question": 0.8}
     return {
-        "ada": _plant(sentences, "ada", {"part_of_speech": 1.5, "number": 1.5}, seed=1),
-        "bob": _plant(sentences, "bob", {"part_of_speech": 1.5, "number": 1.5}, n_layers=4, seed=2),
-        "cleo": _plant(sentences, "cleo", {"word_position": 1.5, "word_length": 1.5}, seed=3),
+        "ada": _plant(sentences, "ada", grammar, seed=1),
+        "bob": _plant(sentences, "bob", grammar, n_layers=4, seed=2),
+        "cleo": _plant(sentences, "cleo", surface, seed=3),
     }
 
 

@@ -58,8 +58,8 @@ def test_low_scores(pair: list[Profile]) -> None:
     scores[1:] = 0.1
     found = cautions([replace(pair[0], scores=scores), pair[1]])
     assert found["low-score"].text == (
-        "a: the features explain little in layers 1–2 (ρ below 0.2, lowest 0.100): what ranks first there may "
-        "not matter much."
+        "a: the features explain little in layers 1–2 (ρ below 0.2, lowest 0.100): what ranks first there "
+        "may not matter much."
     )
     assert found["low-score"].systems == ("a",)
 

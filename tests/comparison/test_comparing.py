@@ -132,26 +132,50 @@ def test_two_systems_get_an_answer_for_two(sentences: Stimuli, world: dict[str, 
 
 @pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 def test_items_that_one_system_lacks_are_left_out_for_all(
-    sentences: Stimuli, world: dict[str, Activations], monkeypatch: pytest.MonkeyPatch
+    sentences: Stimuli, world: dict[str, Activations], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As when the first tokens are dropped: extraction then gives fewer rows."""
     kept = np.arange(len(sentences)) >= 7
     fewer = sentences.subset(kept)
 
-    def extract(model: str, stimuli: Stimuli, *, system: str, **options: object) -> Activations:
-        arrays = {k: world[model][k] for k in range(3)}
-        if model == "cleo":
-            return Activations.from_arrays(
-                {k: X[kept] for k, X in arrays.items()}, system=system, stimuli=fewer
-            )
-        return Activations.from_arrays(arrays, system=system, stimuli=stimuli)
+    def extract(
+        model: str, stimuli: Stimuli, *, system: str, out: Path | None, drop_first: int
+    ) -> Activations:
+        assert drop_first == 1
+        arrays = {k: world[model][k][kept] for k in range(3)}
+        found = Activations.from_arrays(arrays, system=system, stimuli=fewer)
+        if out is not None:
+            found.save(out)
+        return found
 
     monkeypatch.setattr("thinkalike.activations.extraction.extract", extract)
-    result = compare(["ada", "cleo"], sentences, extraction={"drop_first": 1})
+    bare = Activations.from_arrays({k: world["ada"][k] for k in range(3)}, system="ada")
+    result = compare([bare, "cleo"], sentences, extraction={"drop_first": 1}, out=tmp_path / "run")
     assert len(result.stimuli) == len(sentences) - 7
     assert result.activations is not None
     np.testing.assert_array_equal(result.activations["ada"][0], world["ada"][0][kept])
     np.testing.assert_array_equal(result.activations["cleo"][0], world["cleo"][0][kept])
+    loaded = Comparison.load(tmp_path / "run")
+    assert loaded.stimuli == result.stimuli
+    assert str(loaded.explain("ada", 0, "cleo", 1)) == str(result.explain("ada", 0, "cleo", 1))
+
+
+@pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+def test_groups_of_features_have_one_importance(sentences: Stimuli, world: dict[str, Activations]) -> None:
+    where = {"where": ["word_position", "question"]}
+    made = compare([world["ada"], world["cleo"]], sentences, groups=where)
+    assert "where" in made.features
+    assert "word_position" not in made.features
+    assert list(made.correlations) == list(sentences.features)  # the diagnostics stay with the features
+    assert made.settings["groups"] == where
+
+
+def test_whole_systems_cluster_as_planted(comparison: Comparison) -> None:
+    from thinkalike.comparison.clusters import cluster_models
+
+    found = cluster_models(comparison.trajectories.warped, systems=comparison.systems, n_clusters=2)
+    labels = dict(zip(found.systems, found.labels, strict=True))
+    assert labels["ada"] == labels["bob"] != labels["cleo"]
 
 
 def test_bad_input(sentences: Stimuli, world: dict[str, Activations], tmp_path: Path) -> None:

@@ -68,6 +68,11 @@ def test_other_stimuli_are_refused(planted: Activations, sentences: Stimuli) -> 
         profile(planted, sentences.subset(np.arange(len(sentences)) > 3))
 
 
+def test_the_way_out_when_resampling_is_not_possible(sentences: Stimuli) -> None:
+    with pytest.raises(InvalidInput, match=r"Resampling is for the diagonal design.*resamples=0"):
+        plan_profiles(sentences, resamples=5, design="full")
+
+
 def test_shapes_are_checked(make_profile: Callable[..., Profile]) -> None:
     with pytest.raises(InvalidInput, match="do not fit 3 layers and 8 features"):
         replace(make_profile("a", np.zeros(8)), scores=np.zeros((2, 4)))
@@ -92,6 +97,15 @@ def test_intervals_are_percentiles() -> None:
     np.testing.assert_allclose(
         drawn.importance_interval(), np.quantile(drawn.importance, [0.05, 0.95], axis=0)
     )
+
+
+def test_a_feature_without_importance_has_no_interval() -> None:
+    draws = np.random.default_rng(0).normal(size=(50, 1, 2))
+    draws[:, :, 1] = np.nan
+    draws[3, 0, 0] = np.nan
+    low, high = Bootstrap(np.zeros((50, 1)), draws).importance_interval()
+    assert low[0, 0] < high[0, 0]
+    assert np.isnan([low[0, 1], high[0, 1]]).all()
 
 
 def test_intervals_cover_a_planted_truth(plant: Plant) -> None:

@@ -150,6 +150,27 @@ def test_an_output_folder_that_holds_another_run(
         compare([moved, two[1]], sentences, out=tmp_path / "run")
 
 
+def test_what_stays_together_is_part_of_the_run(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = list(world.values())[:2]
+    labels = np.arange(len(sentences)) // 3
+    compare(two, sentences, together=labels, out=tmp_path / "run")
+    with pytest.raises(StoreError, match=r"holds another run \(together: [0-9a-f]{16} there, None here\)"):
+        compare(two, sentences, out=tmp_path / "run")
+
+
+def test_tables_of_measures_that_are_no_longer_asked_for_go(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = list(world.values())[:2]
+    compare(two, sentences, measures=["cka"], out=tmp_path / "run")
+    assert (tmp_path / "run" / "tables" / "similarity-cka.csv").exists()
+    compare(two, sentences, out=tmp_path / "run")
+    assert not list((tmp_path / "run" / "tables").glob("similarity-cka*"))
+    assert (tmp_path / "run" / "tables" / "similarity-rsa.csv").exists()
+
+
 def test_a_folder_with_something_else(
     world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
 ) -> None:

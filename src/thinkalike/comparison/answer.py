@@ -135,7 +135,7 @@ def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[st
     means = {(b.a, b.b): matrices["rsa"].block_mean(b.a, b.b) for b in blocks}
     ours = means[best.a, best.b]
     if len(blocks) == 1:
-        return f"; their geometry agrees at ρ = {number(ours)} (mean RSA)"
+        return f"; their geometries correlate at ρ = {number(ours)} (mean RSA)"
     top = max(means, key=lambda pair: means[pair])
     if top == (best.a, best.b):
         return f"; geometry says the same (mean RSA ρ = {number(ours)}, the highest)"

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import CautionWarning
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
 from thinkalike.comparison.rundir import RunDirectory
@@ -73,11 +71,11 @@ def compare(
     work = _Work(stimuli, about["extraction"], run)
     found = [work.activations(name, system) for name, system in named.items()]
     copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
-    shared = _shared_items(stimuli, [*found, *copies.values()])
+    shared = shared_items(stimuli, [*found, *copies.values()])
     if shared is not None:
         stimuli = stimuli.subset(shared)
-        found = [_subset(one, stimuli) for one in found]
-        copies = {name: _subset(copy, stimuli) for name, copy in copies.items()}
+        found = [subset_activations(one, stimuli) for one in found]
+        copies = {name: subset_activations(copy, stimuli) for name, copy in copies.items()}
         plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
     result = assemble(
         stimuli,
@@ -106,7 +104,8 @@ class _Work:
     def activations(self, name: str, system: System) -> Activations:
         if isinstance(system, Activations):
             system.check_stimuli(self.stimuli)
-            renamed = replace(system, system=name)
+            items = tuple(str(item) for item in self.stimuli.items.index)
+            renamed = replace(system, system=name, items=items, stimuli_digest=self.stimuli.digest)
             if self.run is not None:
                 self.run.keep_activations(renamed)
             return renamed
@@ -174,17 +173,3 @@ def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str |
         raise InvalidInput(
             "Activations were given without stimuli: also give the stimuli that they answer to."
         )
-
-
-def _shared_items(stimuli: Stimuli, found: Sequence[Activations]) -> npt.NDArray[np.bool_] | None:
-    """Which items every system has, where one lacks some (dropped first tokens); None if all have all."""
-    if all(one.n_items == len(stimuli) for one in found):
-        return None
-    return np.logical_and.reduce([stimuli.items.index.isin(one.items) for one in found])
-
-
-def _subset(one: Activations, stimuli: Stimuli) -> Activations:
-    place = {item: k for k, item in enumerate(one.items)}
-    rows = np.array([place[item] for item in stimuli.items.index])
-    arrays = {layer: one[layer][rows] for layer in one.layers}
-    return Activations.from_arrays(arrays, system=one.system, stimuli=stimuli, metadata=one.metadata)

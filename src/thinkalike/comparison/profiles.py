@@ -41,7 +41,10 @@ class Bootstrap:
 
     def _interval(self, draws: Floats) -> Floats:
         tail = (1 - self.level) / 2
-        return np.nanquantile(draws, [tail, 1 - tail], axis=0)
+        known = np.isfinite(draws).any(axis=0)  # of nothing there are no quantiles, and NumPy would warn
+        interval = np.full((2, *draws.shape[1:]), np.nan)
+        interval[:, known] = np.nanquantile(draws[:, known], [tail, 1 - tail], axis=0)
+        return interval
 
 
 @dataclass(frozen=True, eq=False)

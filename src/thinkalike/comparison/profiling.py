@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,9 @@ from thinkalike.errors import InvalidInput
 from thinkalike.parallel import map_in_order
 from thinkalike.stimuli.table import Stimuli
 
+STRUCTURE = ("groups", "together", "folds", "duplicates")
+"""Options of the plan that are not settings of the encoding models"""
+
 
 @dataclass(frozen=True, eq=False)
 class ProfilingPlan:
@@ -27,12 +32,14 @@ class ProfilingPlan:
     """From `thinkalike.encoding.crossval.make_plan`"""
     resampling: ResamplingPlan | None
     collinearity: Collinearity
+    structure: Mapping[str, Any]
+    """What else was asked for: groups, what stays together, folds, duplicates"""
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that changes the numbers, as plain values."""
         n_resamples = 0 if self.resampling is None else len(self.resampling.multiplicities)
-        return {**self.encoding.settings.as_dict(), "resamples": n_resamples}
+        return {**self.encoding.settings.as_dict(), "resamples": n_resamples, **self.structure}
 
 
 def plan_profiles(
@@ -46,6 +53,7 @@ def plan_profiles(
         encoding=encoding,
         resampling=_resampling(stimuli, encoding, resamples) if resamples else None,
         collinearity=Collinearity(correlations.names, correlations.values, correlations.variance_inflation),
+        structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
     )
 
 
@@ -97,7 +105,17 @@ def _resampling(stimuli: Stimuli, encoding: Any, resamples: int) -> ResamplingPl
     items = stimuli.items
     clusters = items["sentence"] if "sentence" in items else np.arange(len(items))
     drawn = draw_multiplicities(clusters, n_resamples=resamples, seed=encoding.settings.seed)
-    return plan_resamples(encoding, drawn)
+    try:
+        return plan_resamples(encoding, drawn)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} Or do without intervals: resamples=0 (--resamples 0).") from error
+
+
+def _in_short(value: Any) -> Any:
+    """Names as they are; labels of all items by a digest."""
+    if isinstance(value, (str, Mapping)):
+        return value
+    return sha256("\0".join(map(str, value)).encode()).hexdigest()[:16]
 
 
 def _bootstrap(activations: Activations, plan: ResamplingPlan, found: CrossValidation) -> Bootstrap:

@@ -60,11 +60,16 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
 def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
     """Write the tables, and give what is no table: labels, tests, sentences."""
-    for name, frame in result_tables(comparison).items():
+    made = result_tables(comparison)
+    for name, frame in made.items():
         write_table(frame, tables / name)
+    for path in tables.iterdir():  # of an earlier call with other measures
+        if path.stem not in made:
+            path.unlink()
     maps, controls = comparison.word_maps, comparison.controls
     return {
         "systems": comparison.systems,
+        "items": list(comparison.stimuli.items.index),
         "rows": comparison.rows,
         "matrices": {name: _about(matrix) for name, matrix in comparison.matrices.items()},
         "agreements": [asdict(a) for a in comparison.agreements],

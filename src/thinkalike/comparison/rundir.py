@@ -20,6 +20,7 @@ import numpy as np
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.files import file_name, plain, read_json, write_json
+from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profile_files import load_profile, save_profile
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.results import read_results, write_results
@@ -125,22 +126,31 @@ def load_comparison(root: Path) -> Comparison:
     if results is None:
         raise StoreError(f"The run in {root} was not finished: run the same comparison again, it resumes.")
     copies: Mapping[str, str] = (results["controls"] or {}).get("systems", {})
+    stimuli = Stimuli.from_table(root / "stimuli.parquet")
+    compared = stimuli.items.index.isin(results["items"])
+    if not compared.all():
+        stimuli = stimuli.subset(compared)
     return read_results(
         results,
         run.tables,
-        stimuli=Stimuli.from_table(root / "stimuli.parquet"),
+        stimuli=stimuli,
         profiles={name: load_profile(run.profile_path(name)) for name in results["systems"]},
         copies={name: load_profile(run.profile_path(copy)) for name, copy in copies.items()},
-        activations=_open_activations(run, results["systems"]),
+        activations=_open_activations(run, results["systems"], stimuli),
     )
 
 
-def _open_activations(run: RunDirectory, systems: list[str]) -> dict[str, Activations] | None:
+def _open_activations(
+    run: RunDirectory, systems: list[str], stimuli: Stimuli
+) -> dict[str, Activations] | None:
     """The stores of all systems; None if one is gone."""
     paths = {name: run.activations_path(name) for name in systems}
     if not all(path.exists() for path in paths.values()):
         return None
-    return {name: Activations.open(path) for name, path in paths.items()}
+    found = {name: Activations.open(path) for name, path in paths.items()}
+    if all(one.n_items == len(stimuli) for one in found.values()):
+        return found
+    return {name: subset_activations(one, stimuli) for name, one in found.items()}
 
 
 def _check_same_run(root: Path, manifest: Mapping[str, Any], ours: Mapping[str, Any]) -> None:

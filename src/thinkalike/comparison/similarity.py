@@ -238,6 +238,8 @@ def _stability_range(profiles: Sequence[Profile], kept: Sequence[str]) -> tuple[
     columns = [profiles[0].features.index(name) for name in kept]
     stacked = np.concatenate(draws, axis=1)[:, :, columns]
     stacked = stacked[np.isfinite(stacked).all(axis=(1, 2))]
+    if not len(stacked):
+        return None, None
     identity = np.arange(len(kept))[None]
     taus = np.concatenate([next(relabelled_taus(draw, draw, identity)) for draw in stacked])
     level = next(p.bootstrap.level for p in profiles if p.bootstrap is not None)
