@@ -183,6 +183,27 @@ class TestDocuments:
         same = stream_cka(named, DOCUMENTS, pack=False, batch="tokens", batch_size=16)
         np.testing.assert_allclose(np.diag(same.block("one", "other")), 1, atol=1e-9)
 
+    @pytest.mark.parametrize("batch", ["sequence", "tokens"])
+    def test_all_models_read_the_very_same_tokens_in_the_same_order(
+        self, tiny_models: dict[str, Path], batch: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """There is one text and one order; a loader that shuffles for one model only has no place here."""
+        from thinkalike.measures import stream
+
+        seen: dict[str, list[list[int]]] = {}
+        arguments = stream.arguments
+
+        def listening(stack: Any, reading: Any) -> dict[str, Any]:
+            given = arguments(stack, reading)
+            seen.setdefault(stack.model_type, []).extend(given["input_ids"].tolist())
+            return given
+
+        monkeypatch.setattr(stream, "arguments", listening)
+        stream_cka(list(tiny_models.values()), DOCUMENTS, pack=False, batch=batch)
+        assert seen.keys() == {"bert", "gpt2", "mamba"}
+        assert seen["bert"] == seen["gpt2"] == seen["mamba"]
+        assert len(seen["bert"]) == len(DOCUMENTS)
+
     def test_other_sites(self, pair: list[Path]) -> None:
         found = stream_cka(pair, DOCUMENTS, pack=False, site="mlp")
         assert [layer for _, layer in found.rows] == [1, 2, 1, 2]

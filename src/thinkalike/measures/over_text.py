@@ -103,6 +103,8 @@ def stream_cka(
         Stop when the largest standard error, by jackknife over documents, is at most this.
     max_batches
         Stop after so many in any case.
+    tokenizer
+        If not the models' own: one for all, or name → tokenizer.
     dtype, gram_dtype
         Of the models' weights, and of the Gram matrices; sums over batches are float64.
     checkpoint
@@ -211,7 +213,9 @@ def _opened(name: str | None, model: Any, device: str | None, dtype: str, tokeni
     most = context_length(stack)
     if stack.part == "decoder" and most is not None:
         most -= 1  # the start token
-    about = ReadingModel(name or subject.system, tokenizer or subject.processor("text"), most)
+    name = name or subject.system
+    own = tokenizer.get(name) if isinstance(tokenizer, Mapping) else tokenizer
+    about = ReadingModel(name, own or subject.processor("text"), most)
     return _System(about, stack, subject.about, subject.identity)
 
 
@@ -223,7 +227,7 @@ def _passages(
         return packed_tokens(models, text, how)
     if how.level == "word" or (how.level == "sequence" and not pack):
         documents = [_single(document) for document in documents_of(text, how.split)]
-        return own_tokens(models, documents, how)
+        return own_tokens(models, documents, how, enough=enough)
     pairs = not isinstance(text, (str, Path)) and len(text) > 0 and isinstance(text[0], tuple)
     if pairs or not pack:
         return shared_documents(models, documents_of(text, how.split), how)

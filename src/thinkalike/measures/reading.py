@@ -177,12 +177,21 @@ def shared_documents(
     )
 
 
-def own_tokens(models: Sequence[ReadingModel], documents: Sequence[str], how: HowToRead) -> OwnTokens:
-    """Words, or whole documents, as every model's own tokenizer cuts them."""
+def own_tokens(
+    models: Sequence[ReadingModel],
+    documents: Sequence[str],
+    how: HowToRead,
+    *,
+    enough: Callable[[int], int] | None = None,
+) -> OwnTokens:
+    """Words, or whole documents, as every model's own tokenizer cuts them; `enough` as for packed text."""
     from thinkalike.activations.texts import Reader
 
     if how.level == "word":
-        pieces, of_document = cut_by_words(documents, how.length or WORDS_AT_ONCE)
+        n_words = how.length or WORDS_AT_ONCE
+        pieces, of_document = cut_by_words(documents, n_words)
+        most = None if enough is None else enough(n_words)
+        pieces, of_document = pieces[:most], of_document[:most]
         spans = [[match.span() for match in WORD.finditer(piece)] for piece in pieces]
     else:
         pieces, of_document = list(documents), list(range(len(documents)))
@@ -200,7 +209,8 @@ def own_tokens(models: Sequence[ReadingModel], documents: Sequence[str], how: Ho
         for model in models
     ]
     # A row that one model has no token left for, after drop_first, is left out of all.
-    common = [row for row in found[0].rows if all(row in set(other.rows) for other in found[1:])]
+    in_all = set(found[0].rows).intersection(*(other.rows for other in found[1:]))
+    common = [row for row in found[0].rows if row in in_all]
     places = []
     for sequences in found:
         place_of = {row: place for place, row in enumerate(sequences.rows)}
