@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -111,21 +112,25 @@ def test_a_positive_semidefinite_W_need_not_be_a_metric() -> None:
     assert is_metric(triangles(features), make_design("diagonal", 2), np.array([1.0, 2.0]))
 
 
-def test_is_metric_agrees_with_all_triples_of_a_grid() -> None:
-    """Brute force over every triple of items that three levels of two features make."""
+@pytest.mark.parametrize(
+    ("levels", "expected"), [("xyz,uvw", {True, False}), ("xy,uv", {True}), ("xy,uv,st", {True, False})]
+)
+def test_is_metric_agrees_with_all_triples_of_a_grid(levels: str, expected: set[bool]) -> None:
+    """Brute force over every triple of items. Three levels, or three features of two, can break it."""
     rng = np.random.default_rng(0)
-    grid = pd.DataFrame([(a, b) for a in "xyz" for b in "uvw"], columns=["a", "b"])
-    differences, full = code_features(grid), make_design("full", 2)
-    verdicts = set()
-    for _ in range(30):
-        root = rng.normal(size=(2, 2))
+    grid = pd.DataFrame(itertools.product(*levels.split(",")))
+    grid.columns = [f"f{k}" for k in grid]
+    F = grid.shape[1]
+    differences, full, verdicts = code_features(grid), make_design("full", F), set()
+    for _ in range(60):
+        root = rng.normal(size=(F, rng.integers(1, F + 1)))
         W = root @ root.T
         delta = (grid.to_numpy()[:, None] != grid.to_numpy()[None]).astype(float)
         D = np.sqrt(np.maximum(np.einsum("ijf,fg,ijg->ij", delta, W, delta), 0))
-        expected = bool((D[:, None, :] <= D[:, :, None] + D[None, :, :] + 1e-9 * D.max()).all())
-        assert is_metric(triangles(differences), full, svec(W.tolist())) == expected
-        verdicts.add(expected)
-    assert verdicts == {True, False}
+        holds = bool((D[:, None, :] <= D[:, :, None] + D[None, :, :] + 1e-9 * D.max()).all())
+        assert is_metric(triangles(differences), full, svec(W.tolist())) == holds
+        verdicts.add(holds)
+    assert verdicts == expected
 
 
 def test_ignored_missing_values_make_it_no_metric() -> None:
