@@ -376,7 +376,9 @@ def test_other_comparisons_open_without_errors(
     made = {
         "one system": lambda: plant({"solo": 4}, n_sentences=40, n_mapped=30),
         "bad names": lambda: plant(dict.fromkeys(evil, 3), evil, n_sentences=40, n_mapped=30),
-        "no words": lambda: replace(made, word_maps=None),
+        "no words": lambda: replace(
+            made, word_maps=None, explained_share=np.full_like(made.matrices["rsa"].values, -0.5)
+        ),
         "measures": lambda: replace(
             made,
             matrices={
@@ -390,6 +392,8 @@ def test_other_comparisons_open_without_errors(
     page = opened(browser, write_report(made, tmp_path).as_uri())
     click_cell(page, 1, 2)
     assert page.get_log("browser") == []
+    if case == "no words":
+        assert "from the features, " in text(page, "#numbers")
     if case == "bad names":
         assert chosen(page) == (f"{evil[0]}:1", f"{evil[0]}:2")
         assert page.execute_script("return document.querySelectorAll('img').length") == 0

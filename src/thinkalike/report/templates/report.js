@@ -168,6 +168,12 @@
   }
 
   // ---- the chosen pair -----------------------------------------------------------------------------------------
+  // A share outside 0 … 1 means that the two parts of the similarity have different signs.
+  function explained(share, value) {
+    if (share >= 0 && share <= 1) return `the features explain ${fixed(100 * share, 0)} % of it`;
+    return `${fixed(share * value)} comes from the features, ${fixed((1 - share) * value)} from elsewhere`;
+  }
+
   function numbers(i, j) {
     const lines = [];
     const tau = entry(data.matrices[data.measure], i, j);
@@ -185,7 +191,7 @@
       const value = measure === data.measure ? null : entry(data.matrices[measure], i, j);
       if (!known(value)) continue;
       const share = measure === "rsa" && i !== j ? entry(data.share, i, j) : null;
-      const part = known(share) ? `; the features explain ${fixed(100 * share, 0)} % of it` : "";
+      const part = known(share) ? `; ${explained(share, value)}` : "";
       const what = data.kinds[measure] === "distance" ? "distance" : "likeness";
       lines.push([fixed(value), `${what} by geometry, ${data.labels[measure]}${part}`]);
     }
