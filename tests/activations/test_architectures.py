@@ -194,6 +194,14 @@ def test_sites_that_are_not_there(one_case):
         one_case("bert").stack.sites("atention")
 
 
+def test_a_part_that_is_not_there():
+    class OneStack(Unknown):
+        config = tf.PretrainedConfig(is_encoder_decoder=True)
+
+    with pytest.raises(ModelError, match="has no encoder of its own"):
+        layers_of(OneStack())
+
+
 def test_parts(one_case):
     with pytest.raises(InvalidInput, match="bert model is one stack"):
         layers_of(one_case("bert").model, part="decoder")

@@ -295,6 +295,19 @@ def test_memory_is_bounded_by_one_batch(one_case, words_of, monkeypatch):
 # What cannot be read
 
 
+def test_states_that_are_not_laid_out_by_tokens(one_case, words_of):
+    """XLNet has positions before texts; taken for granted, every word would get another's vector."""
+    case, stimuli = one_case("gpt2"), words_of(["The old woman sings.", "Mary fell."])
+    handle = case.stack.blocks[1].register_forward_pre_hook(
+        lambda _, args: (args[0].transpose(0, 1), *args[1:])
+    )
+    try:
+        with pytest.raises(ModelError, match="cannot be told apart by tokens"):
+            extract(case, stimuli)
+    finally:
+        handle.remove()
+
+
 def test_text_longer_than_the_context(one_case, words_of):
     text = "the " * 40 + "king"
     for name, most in (("bert", 64), ("gpt2", 64), ("roberta", 62)):

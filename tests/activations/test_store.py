@@ -290,6 +290,13 @@ def test_leftovers_of_killed_processes_are_swept(tmp_path):
     assert new.exists()
 
 
+def test_killed_while_writing_the_very_first_file(tmp_path):
+    path = tmp_path / "m.zarr"
+    path.mkdir()
+    (path / "zarr.1234.partial").write_bytes(b"half")
+    writer(path).write(0, {0: np.ones((2, 4), np.float32)})
+
+
 def test_a_store_of_something_else(tmp_path):
     path = tmp_path / "m.zarr"
     writer(path)

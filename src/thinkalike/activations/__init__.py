@@ -12,9 +12,10 @@ _HOMES = {
     "extract": "thinkalike.activations.extraction",
     "layers_of": "thinkalike.activations.architectures",
     "start_from": "thinkalike.activations.inject",
+    "states_at": "thinkalike.activations.inject",
 }
 
-__all__ = ["ARCHITECTURES", "Activations", "extract", "layers_of", "start_from"]
+__all__ = ["ARCHITECTURES", "Activations", "extract", "layers_of", "start_from", "states_at"]
 
 
 def __getattr__(name: str) -> Any:

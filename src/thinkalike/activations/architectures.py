@@ -218,7 +218,9 @@ def layers_of(model: nn.Module, *, part: Part | None = None, blocks: str | None 
         raise InvalidInput(f"A {model_type} model is one stack: leave out part={part!r}.")
     if part is None and (row.two_stacks if row else _has_two_stacks(base)):
         part = "encoder"
-    root = base if part is None else getattr(base, part)
+    root = base if part is None else getattr(base, part, None)
+    if root is None:
+        raise ModelError(f"This {model_type} model has no {part} of its own: hand over the {part} itself.")
     # An encoder runs by itself; a decoder is run by the whole model, which feeds it the encoder's answer.
     caller = root if part == "encoder" else base
 

@@ -17,6 +17,7 @@ from thinkalike.activations.architectures import Stack
 from thinkalike.activations.plan import Plan, check_batch_size
 from thinkalike.activations.texts import Sequences
 from thinkalike.activations.words import Ints, mean_over
+from thinkalike.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +86,13 @@ class TextSource:
         where = torch.from_numpy(positions + offsets[places, None]), torch.from_numpy(mask)
 
         def keep(states: torch.Tensor) -> torch.Tensor:
-            flat = states.reshape(len(group) * length, -1)
+            shape, n_tokens = tuple(states.shape), len(group) * length
+            if shape[:-1] not in ((len(group), length), (n_tokens,)):
+                raise ModelError(
+                    f"A layer of this {self.stack.model_type} model answers with shape {shape} to "
+                    f"{len(group)} texts of {length} tokens: its states cannot be told apart by tokens."
+                )
+            flat = states.reshape(n_tokens, -1)
             return mean_over(flat, *(tensor.to(states.device) for tensor in where))
 
         return Pass(self._arguments([self.sequences.ids[text] for text in group]), places, keep)

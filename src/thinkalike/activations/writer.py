@@ -159,7 +159,8 @@ def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
     """Raise unless there is nothing at `path`, or a store of the same content."""
     found = describe(path)
     if found is None:
-        if is_local(path) and Path(path).is_dir() and any(Path(path).iterdir()):
+        # Whoever was killed while writing the very first file leaves a .partial one.
+        if is_local(path) and any(file.suffix != ".partial" for file in Path(path).glob("*")):
             raise StoreError(f"{path} is a folder with something else in it: choose a place of its own.")
         return
     if found["key"] == attributes["key"]:

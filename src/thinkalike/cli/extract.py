@@ -16,8 +16,9 @@ def extract(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL[@REVISION][:encoder|:decoder][:untrained]",
-            help="A hub id, a folder, or a bundled model (see: thinkalike models).",
+            metavar="MODEL",
+            help="A hub id, a folder, or a bundled model; may end in @REVISION, :encoder, :decoder or "
+            ":untrained.",
         ),
     ],
     stimuli: Annotated[
