@@ -150,6 +150,17 @@ def test_an_output_folder_that_holds_another_run(
         compare([moved, two[1]], sentences, out=tmp_path / "run")
 
 
+def test_resamples_may_be_added_later(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path, computed: list[str]
+) -> None:
+    two = list(world.values())[:2]
+    compare(two, sentences, out=tmp_path / "run")
+    computed.clear()
+    more = compare(two, sentences, resamples=3, out=tmp_path / "run")
+    assert computed == ["ada", "bob"]
+    assert_same(more, Comparison.load(tmp_path / "run"))
+
+
 def test_what_stays_together_is_part_of_the_run(
     world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
 ) -> None:

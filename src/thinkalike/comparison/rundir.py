@@ -5,7 +5,8 @@
     systems/NAME/         activations (Zarr) and profile of each system, kept when systems are added
     tables/               every table of the results, as Parquet and CSV
 
-A call with the same stimuli and settings re-uses what is there; any other is refused.
+A call with the same stimuli and settings re-uses what is there; any other is refused (the number of
+resamples may change).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from thinkalike.errors import StoreError
 from thinkalike.stimuli.table import Stimuli
 
 FORMAT = 1
+FREE = ("resamples",)
+"""Settings that may change from call to call: profiles are then made anew, activations are kept"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class RunDirectory:
     def open(cls, root: Path, stimuli: Stimuli, identity: Mapping[str, Any]) -> RunDirectory:
         """A new run, or the one that is there if it has the same stimuli and settings."""
         run = cls(root)
-        ours = plain({"stimuli": stimuli.digest, **identity})
+        ours = plain({"stimuli": stimuli.digest, **{k: v for k, v in identity.items() if k not in FREE}})
         if run.manifest_path.exists():
             _check_same_run(root, run.manifest(), ours)
             return run
