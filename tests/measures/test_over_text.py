@@ -103,9 +103,24 @@ class TestPackedText:
         without = stream_cka(pair, DOCUMENTS * 3, length=32)
         assert np.abs(with_bos.values - without.values).max() > 1e-4
 
-    def test_of_a_long_text_no_more_is_read_than_needed(self, pair: list[Path]) -> None:
-        found = stream_cka(pair, DOCUMENTS * 50, length=16, max_batches=5)
-        assert (len(found.trace), found.stopped) == (5, "max_batches")
+    def test_a_stream_that_stops_early_has_seen_all_of_the_text(
+        self, pair: list[Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        units: list[int] = []
+        add = StreamingCKA.add
+        monkeypatch.setattr(
+            StreamingCKA, "add", lambda s, X, unit: (units.append(unit), add(s, X, unit=unit))[1]
+        )
+        found = stream_cka(pair, DOCUMENTS * 50, length=16, max_batches=20)
+        assert (len(found.trace), found.stopped) == (20, "max_batches")
+        assert min(units) < 60
+        assert max(units) > 240
+        first, units[:] = list(units), []
+        stream_cka(pair, DOCUMENTS * 50, length=16, max_batches=20)
+        assert units == first
+        units.clear()
+        stream_cka(pair, DOCUMENTS * 50, length=16, max_batches=20, seed=1)
+        assert units != first
         mixed = stream_cka(pair, DOCUMENTS * 50, length=16, batch="tokens", batch_size=32, max_batches=5)
         assert (len(mixed.trace), mixed.stopped) == (5, "max_batches")
 

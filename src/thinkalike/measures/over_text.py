@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.measures.batches import MIXED, MixedBatches, PassageBatches
+from thinkalike.measures.batches import MixedBatches, PassageBatches
 from thinkalike.measures.checkpoint import Checkpoint
 from thinkalike.measures.cka_matrix import CKAMatrix, Row
 from thinkalike.measures.passages import Padding, Passages
@@ -26,12 +26,12 @@ from thinkalike.measures.reading import (
 )
 from thinkalike.measures.stream import Trace, make_matrix, model_batches, run_stream
 from thinkalike.measures.streaming import FEWEST_UNITS, Average, StreamingCKA
+from thinkalike.measures.systems import System, chosen_layers, open_systems
 from thinkalike.stimuli.text import PackedText, Split
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from thinkalike.activations.architectures import Stack
     from thinkalike.activations.hooks import Layer
 
 Batching = Literal["sequence", "tokens"]
@@ -72,7 +72,8 @@ def stream_cka(
     models
         Hub ids, folders, bundled models, or loaded models; a mapping gives them names of their own.
     text
-        The path of a text file, documents as strings, pairs of texts, or `PackedText`.
+        The path of a text file or of a folder of them, documents as strings, pairs of texts, or `PackedText`.
+        Of a longer text the first 20 million tokens are read.
     level
         A row is a "token" (all models need the same tokenizer), a "word" (each model reads its own tokens),
         or a whole "sequence" (pooled).
@@ -103,6 +104,8 @@ def stream_cka(
         Stop when the largest standard error, by jackknife over documents, is at most this.
     max_batches
         Stop after so many in any case.
+    seed
+        Of the order in which passages are read, one for all models, and of mixed batches.
     tokenizer
         If not the models' own: one for all, or name → tokenizer.
     dtype, gram_dtype
@@ -112,11 +115,9 @@ def stream_cka(
     """
     how = HowToRead(_known("level", level, LEVELS), length, padding, pooling, bos, drop_first, split)
     batching = _batching(batch, batch_size, level, seed)
-    systems = [_opened(name, model, device, dtype, tokenizer) for name, model in _named(models)]
-    _check_names([system.about.name for system in systems])
-    abouts = [system.about for system in systems]
-    passages = _passages(text, abouts, how, pack, enough=partial(_enough, batching, max_batches))
-    labels = [_labels(system, site, layers) for system in systems]
+    systems = open_systems(models, device=device, dtype=dtype, tokenizer=tokenizer)
+    passages = _passages(text, [system.about for system in systems], how, pack, seed)
+    labels = [chosen_layers(system, site, layers) for system in systems]
     rows: list[Row] = [(s.about.name, label) for s, own in zip(systems, labels, strict=True) for label in own]
     stream = StreamingCKA([f"{system}:{layer}" for system, layer in rows], average=average, dtype=gram_dtype)
     unit = _unit(batching, passages)
@@ -134,11 +135,12 @@ def stream_cka(
         "gram_dtype": gram_dtype,
         "seed": seed,
         "models": {system.about.name: system.origin for system in systems},
+        "text": passages.digest(),
     }
     history: Trace = []
     start, done = 0, lambda position: None
     if checkpoint is not None:
-        saved = Checkpoint(checkpoint, _key(settings, systems, passages, rows))
+        saved = Checkpoint(checkpoint, _key(settings, systems, rows))
         start = saved.resume(stream, history, batching)
         done = partial(saved.save, stream=stream, trace=history, batching=batching)
     batches = model_batches(
@@ -148,6 +150,7 @@ def stream_cka(
         batching,
         site=site,
         by_document=unit == "documents",
+        seed=seed,
         start=start,
         done=done,
     )
@@ -160,94 +163,28 @@ def stream_cka(
     return make_matrix(stream, rows, trace, stopped, unit=unit, settings=settings, notes=notes)
 
 
-def _key(
-    settings: Mapping[str, Any], systems: Sequence[_System], passages: Passages, rows: Sequence[Row]
-) -> str:
-    """A digest of what the sums so far depend on; the precision to stop at is not part of it."""
+def _key(settings: Mapping[str, Any], systems: Sequence[System], rows: Sequence[Row]) -> str:
+    """A digest of what the sums so far depend on; when to stop is not part of it."""
     from thinkalike.activations.cache import digest_of
 
-    lasting = {name: value for name, value in settings.items() if name != "precision"}
-    identities = [system.identity() for system in systems]
-    return digest_of({**lasting, "identities": identities, "text": passages.digest(), "rows": list(rows)})
+    lasting = {name: value for name, value in settings.items() if name not in ("precision", "max_batches")}
+    return digest_of({**lasting, "identities": [s.identity() for s in systems], "rows": list(rows)})
 
 
-@dataclass(frozen=True, eq=False)
-class _System:
-    """A loaded model, what reading text needs to know of it, and where it came from."""
-
-    about: ReadingModel
-    stack: Stack
-    origin: Mapping[str, Any]
-    identity: Callable[[], str]
-
-
-def _named(models: Any) -> list[tuple[str | None, Any]]:
-    if isinstance(models, (str, Path)):
-        raise InvalidInput(f"models is {str(models)!r}: give a list of models, such as [{str(models)!r}].")
-    if not len(models):
-        raise InvalidInput("There are no models to compare: give at least one.")
-    return list(models.items()) if isinstance(models, Mapping) else [(None, model) for model in models]
-
-
-def _opened(name: str | None, model: Any, device: str | None, dtype: str, tokenizer: Any) -> _System:
-    from thinkalike.activations.loading import pick_device
-    from thinkalike.activations.subject import by_name, context_length, in_memory
-
-    if isinstance(model, (str, Path)):
-        subject = by_name(
-            model,
-            revision=None,
-            part=None,
-            untrained=False,
-            seed=0,
-            blocks=None,
-            dtype=dtype,
-            device=pick_device(device),
-            device_map=None,
-            gguf_file=None,
-            trust_remote_code=False,
-        )
-    else:
-        subject = in_memory(model, part=None, untrained=False, seed=0, blocks=None)
-    stack = subject.load()
-    most = context_length(stack)
-    if stack.part == "decoder" and most is not None:
-        most -= 1  # the start token
-    name = name or subject.system
-    own = tokenizer.get(name) if isinstance(tokenizer, Mapping) else tokenizer
-    about = ReadingModel(name, own or subject.processor("text"), most)
-    return _System(about, stack, subject.about, subject.identity)
-
-
-def _passages(
-    text: Any, models: Sequence[ReadingModel], how: HowToRead, pack: bool, enough: Callable[[int], int]
-) -> Passages:
+def _passages(text: Any, models: Sequence[ReadingModel], how: HowToRead, pack: bool, seed: int) -> Passages:
     """The text as passages: packed, or document by document."""
     if isinstance(text, PackedText):
         return packed_tokens(models, text, how)
     if how.level == "word" or (how.level == "sequence" and not pack):
-        documents = [_single(document) for document in documents_of(text, how.split)]
-        return own_tokens(models, documents, how, enough=enough)
+        return own_tokens(models, [_single(one) for one in documents_of(text, how.split)], how, seed=seed)
     pairs = not isinstance(text, (str, Path)) and len(text) > 0 and isinstance(text[0], tuple)
     if pairs or not pack:
         return shared_documents(models, documents_of(text, how.split), how)
-    return packed_tokens(models, text, how, enough=enough)
+    return packed_tokens(models, text, how)
 
 
 def _single(document: Document) -> str:
     return document if isinstance(document, str) else " ".join(document)
-
-
-def _labels(system: _System, site: str, layers: Sequence[Layer] | None) -> list[Layer]:
-    from thinkalike.activations.run import layer_labels
-
-    every = layer_labels(system.stack, site, False)
-    if layers is None:
-        return every
-    for layer in layers:
-        if layer not in every:
-            raise UnknownName.among(f"layer in {system.about.name}", layer, every)
-    return list(layers)
 
 
 def _batching(
@@ -264,13 +201,6 @@ def _batching(
             "batch_size is for mixed batches; a batch of one sequence has its length. Use length."
         )
     return PassageBatches()
-
-
-def _enough(batching: PassageBatches | MixedBatches, max_batches: int, rows_of_a_passage: int) -> int:
-    """So many passages suffice for these batches: no more of a large file need be read."""
-    if isinstance(batching, PassageBatches):
-        return max_batches
-    return -(-(max_batches + MIXED) * batching.batch_size // rows_of_a_passage)
 
 
 def _unit(batching: PassageBatches | MixedBatches, passages: Passages) -> str:
@@ -290,12 +220,6 @@ def _notes(unit: str, batching: PassageBatches | MixedBatches, passages: Passage
     if batching.skipped:
         notes.append(f"{batching.skipped} passages had fewer than 4 rows and were left out.")
     return notes
-
-
-def _check_names(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput(f"{name} comes twice: give the models names, {{'first': …, 'second': …}}.")
 
 
 def _known(what: str, name: Any, known: Sequence[str]) -> Any:

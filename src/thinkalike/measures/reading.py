@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,8 @@ LEVELS = ("token", "word", "sequence")
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 WORDS_AT_ONCE = 64  # in a passage, so that its tokens fit any model
 MOST_TOKENS = 1024  # in a passage, as in Brown et al. 2023
+MOST_OF_A_TEXT = 20_000_000  # tokens that are packed
+MOST_PASSAGES = 5_000  # that each model reads in its own tokens
 
 Document = str | tuple[str, str]
 
@@ -91,24 +93,18 @@ def packed_tokens(
     models: Sequence[ReadingModel],
     text: PackedText | str | Path | Sequence[str],
     how: HowToRead,
-    *,
-    enough: Callable[[int], int] | None = None,
 ) -> SharedTokens:
-    """Running text in passages of equal length, documents joined.
-
-    `enough` says how many passages will do, given the rows of one.
-    """
+    """Running text in passages of equal length, documents joined."""
     check_same_tokens(models)
     if not isinstance(text, PackedText):
         length, tokenizer = passage_length(models, how.length), models[0].tokenizer
-        rows = 1 if how.level == "sequence" else max(length - how.drop_first, 1)
         text = pack(
             text,
             tokenizer,
             length=length,
             split=_split_of(text, how.split),
             bos=bool(how.bos),
-            max_chunks=None if enough is None else enough(rows),
+            max_chunks=max(1, MOST_OF_A_TEXT // length),
         )
     elif text.tokenizer != tokenizer_fingerprint(models[0].tokenizer):
         raise InvalidInput(
@@ -182,19 +178,19 @@ def own_tokens(
     documents: Sequence[str],
     how: HowToRead,
     *,
-    enough: Callable[[int], int] | None = None,
+    seed: int = 0,
 ) -> OwnTokens:
-    """Words, or whole documents, as every model's own tokenizer cuts them; `enough` as for packed text."""
+    """Words, or whole documents, as every model's own tokenizer cuts them.
+
+    Of very many passages a seeded sample is taken.
+    """
     from thinkalike.activations.texts import Reader
 
     if how.level == "word":
-        n_words = how.length or WORDS_AT_ONCE
-        pieces, of_document = cut_by_words(documents, n_words)
-        most = None if enough is None else enough(n_words)
-        pieces, of_document = pieces[:most], of_document[:most]
+        pieces, of_document = _sampled(*cut_by_words(documents, how.length or WORDS_AT_ONCE), seed=seed)
         spans = [[match.span() for match in WORD.finditer(piece)] for piece in pieces]
     else:
-        pieces, of_document = list(documents), list(range(len(documents)))
+        pieces, of_document = _sampled(list(documents), list(range(len(documents))), seed=seed)
         spans = [[(0, len(piece))] for piece in pieces]
     stimuli = _as_stimuli(pieces, spans)
     found = [
@@ -230,6 +226,14 @@ def cut_by_words(documents: Sequence[str], n_words: int) -> tuple[list[str], lis
     if not pieces:
         raise InvalidInput("The text has no word in it.")
     return pieces, of_document
+
+
+def _sampled(pieces: list[str], of_document: list[int], *, seed: int) -> tuple[list[str], list[int]]:
+    """At most `MOST_PASSAGES` of the pieces, in their order."""
+    if len(pieces) <= MOST_PASSAGES:
+        return pieces, of_document
+    drawn = np.sort(np.random.default_rng(seed).choice(len(pieces), MOST_PASSAGES, replace=False))
+    return [pieces[k] for k in drawn], [of_document[k] for k in drawn]
 
 
 def passage_length(models: Sequence[ReadingModel], length: int | None) -> int:

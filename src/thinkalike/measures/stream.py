@@ -77,26 +77,29 @@ def model_batches(
     *,
     site: str = "residual",
     by_document: bool = True,
+    seed: int = 0,
     start: int = 0,
     done: Callable[[int], None] = lambda position: None,
 ) -> Generator[Batch, None, None]:
     """Run every model over the same passages and batch the rows of all their layers together.
 
-    `by_document`: the passages of a document are one unit of the jackknife; else each is its own. The first
-    `start` passages are passed over; `done` hears how many are in batches that have been taken.
+    The order of the passages is random, so that a stream that stops early has seen all of the text, and the
+    same for every model. `by_document`: the passages of a document are one unit of the jackknife; else each
+    is its own. The first `start` passages of the order are passed over; `done` hears how many have become
+    batches that were taken.
     """
     from thinkalike.activations.selective_scan import fused_scan
     from thinkalike.activations.subject import evaluating
 
     at_once = max(1, TOKENS_AT_ONCE // passages.n_tokens())
-    numbers = np.arange(len(passages.documents))
-    with ExitStack() as contexts, progress("reading", len(numbers)) as step:
+    order = np.random.default_rng(seed).permutation(len(passages.documents))
+    with ExitStack() as contexts, progress("reading", len(order)) as step:
         for stack in stacks:
             contexts.enter_context(evaluating(stack.model))
             contexts.enter_context(fused_scan(stack.model))
         step.advance(start)
-        for first in range(start, len(numbers), at_once):
-            chosen = numbers[first : first + at_once]
+        for first in range(start, len(order), at_once):
+            chosen = order[first : first + at_once]
             layers = [
                 rows
                 for k, (stack, wanted) in enumerate(zip(stacks, labels, strict=True))
