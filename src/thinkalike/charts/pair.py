@@ -11,7 +11,7 @@ from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
 
 # Labels of points closer than this share of the axis are pushed apart.
 _LABEL_GAP = 0.062
-_LETTER = 5.8  # the mean width of a letter in pixels
+_LETTER = 0.024  # the width of a letter, as a share of a plot 240 pixels wide
 
 
 def importance_scatter(
@@ -76,9 +76,11 @@ def _placed_labels(chart: alt.Chart) -> alt.Chart:
     root = "((({0}) < 0 ? -1 : 1) * sqrt(abs({0})))".format
     start, end = root("low"), root("high")
     gap = f"{_LABEL_GAP} * ({end} - {start})"
-    ends_at = f"({root('datum.a')} - {start}) / ({end} - {start}) * width + {_LETTER} * length(datum.feature)"
+    place = f"({root('datum.a')} - {start}) / ({end} - {start})"
     return (
-        chart.transform_calculate(right=f"{ends_at} + 8 < width", root=root("datum.b"))
+        chart.transform_calculate(
+            right=f"{place} + {_LETTER} * (length(datum.feature) + 1.5) < 1", root=root("datum.b")
+        )
         .transform_window(rank="row_number()", sort=[alt.SortField("root")], groupby=["right"])
         .transform_calculate(free=f"datum.root - datum.rank * {gap}")
         .transform_window(
