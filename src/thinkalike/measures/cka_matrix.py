@@ -130,7 +130,7 @@ class CKAMatrix:
             domain=(0.0, 1.0),
             label="CKA",
             diverging=False,
-            every=max(1, n // 40),
+            every=-(-n // 30),
             theme=get_theme(theme),
         )
         return themed(chart, get_theme(theme))
