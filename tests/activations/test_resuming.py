@@ -270,6 +270,17 @@ def test_out_is_where_it_goes(gpt2_folder, words_of, own_cache, tmp_path):
         ta.extract(gpt2_folder, stimuli, pooling="first", out=tmp_path / "mine.zarr")
 
 
+def test_a_store_says_which_items_it_answers_to(gpt2_folder, words_of, tmp_path):
+    stimuli = words_of(["Mary fell.", "Mary sings."])
+    options = {"drop_first": {"drop_first": 2}, "all": {"pooling": "all"}}
+    for name, option in options.items():
+        found = ta.extract(gpt2_folder, stimuli, out=tmp_path / name, **option)
+        opened = ta.Activations.open(tmp_path / name)
+        assert found.stimuli_digest == opened.stimuli_digest != stimuli.digest
+        with pytest.raises(StoreError, match="rows but the stimuli have 4 items"):
+            opened.check_stimuli(stimuli)
+
+
 def test_object_stores(gpt2_folder, stimuli, monkeypatch):
     expected = ta.extract(gpt2_folder, stimuli, cache=False)
     monkeypatch.setenv("THINKALIKE_CACHE", "memory://cache/of/mine")

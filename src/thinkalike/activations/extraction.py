@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,7 +197,7 @@ def _extract(
     out: str | Path | None,
     cache: bool,
 ) -> Activations:
-    place, attributes, done = out, _attributes(subject, shown, settings), frozenset[int]()
+    place, attributes, done = out, _attributes(subject, settings), frozenset[int]()
     if place is not None or cache:
         attributes["shown"] = shown.fingerprint
         attributes["key"] = _key(subject, attributes, processor)
@@ -209,6 +210,7 @@ def _extract(
     stack = subject.load()
     source = _source(stack, subject, shown, settings, processor)
     attributes["layers"] = layer_labels(stack, settings.site, settings.final_norm)
+    attributes["stimuli_digest"] = _digest(shown, source.rows, settings.pooling)
     stored = [source.rows[row] for row in source.order]
     memory: list[MemoryWriter] = []
 
@@ -244,13 +246,12 @@ def _extract(
     return _as_shown(found, shown, subject.system)
 
 
-def _attributes(subject: Subject, shown: Shown, settings: Settings) -> dict[str, Any]:
+def _attributes(subject: Subject, settings: Settings) -> dict[str, Any]:
     metadata = {**subject.about, **asdict(settings), "versions": versions()}
     return {
         "key": None,
         "shown": None,
         "system": subject.system,
-        "stimuli_digest": shown.stimuli.digest if shown.has_digest else None,
         "metadata": metadata,
     }
 
@@ -263,6 +264,7 @@ def _key(subject: Subject, attributes: dict[str, Any], processor: Any) -> str:
             "identity": subject.identity(),
             "processor": None if processor is None else fingerprint_processor(processor),
             "shown": attributes["shown"],
+            "image library": "torchvision" if find_spec("torchvision") else "pillow",
             "how": {name: value for name, value in attributes["metadata"].items() if name not in names},
             "at once": [TOKENS_AT_ONCE, SIGNALS_AT_ONCE],
         }
@@ -311,13 +313,17 @@ def _source(stack: Stack, subject: Subject, shown: Shown, settings: Settings, pr
 
 def _as_shown(found: Activations, shown: Shown, system: str) -> Activations:
     """Name the stimuli by their present digest: features may have changed, which no model sees."""
-    digest = None
-    if shown.has_digest and found.metadata["pooling"] != "all":
-        stimuli = shown.stimuli
-        if found.n_items < len(stimuli):
-            stimuli = stimuli.subset(stimuli.items.index.isin(found.items))
-        digest = stimuli.digest
+    digest = _digest(shown, found.items, found.metadata["pooling"])
     return replace(found, system=system, stimuli_digest=digest)
+
+
+def _digest(shown: Shown, rows: Sequence[str], pooling: str) -> str | None:
+    """The digest of the stimuli that the rows answer to, one by one; None if there are no such."""
+    if not shown.has_digest or pooling == "all":
+        return None
+    if len(rows) == len(shown.stimuli):
+        return shown.stimuli.digest
+    return shown.stimuli.subset(shown.stimuli.items.index.isin(rows)).digest
 
 
 def _check(settings: Settings, shown: Shown) -> None:

@@ -84,15 +84,14 @@ class Activations:
 
     def check_stimuli(self, stimuli: Stimuli) -> None:
         """Raise `StoreError` unless these are the answers to `stimuli`, row by row."""
-        if self.stimuli_digest is None:
-            if self.n_items != len(stimuli):
-                raise StoreError(
-                    f"{self.system} has {self.n_items} rows but the stimuli have {len(stimuli)} items: "
-                    "give arrays with one row per item, in the order of the stimuli."
-                )
-        elif self.stimuli_digest != stimuli.digest:
+        if self.n_items != len(stimuli):
             raise StoreError(
-                f"{self.system} was shown other stimuli (digest {self.stimuli_digest[:12]}, "
+                f"{self.system} has {self.n_items} rows but the stimuli have {len(stimuli)} items: "
+                "one row per item is needed, in the order of the stimuli."
+            )
+        if self.stimuli_digest not in (None, stimuli.digest):
+            raise StoreError(
+                f"{self.system} was shown other stimuli (digest {str(self.stimuli_digest)[:12]}, "
                 f"not {stimuli.digest[:12]}): extract it again on these."
             )
 
