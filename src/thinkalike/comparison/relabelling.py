@@ -24,6 +24,7 @@ ENUMERATED = 8
 _BLOCK = 4_000_000  # numbers held at once per temporary array
 
 Relabellings = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
 
 
 def relabellings(n_features: int, *, n_samples: int = 10_000, seed: int = 0) -> Relabellings:
@@ -40,13 +41,23 @@ def relabelled_taus(x: Floats, y: Floats, orders: Relabellings) -> Iterator[Floa
     """τ_w of each row of `x` (n, F) with each row of `y[:, order]` (m, F), in parts (n_orders, n, m)."""
     n_features = x.shape[1]
     step = max(1, _BLOCK // (len(y) * max(len(x), n_features**2)))
-    block = _tied_block if _has_ties(x) or _has_ties(y) else _Untied(x, y)
+    tied_x, tied_y = _tied_rows(x), _tied_rows(y)
+    parts: list[tuple[Places, Places, type[_Untied] | type[_Tied]]] = [
+        (np.flatnonzero(~tied_x), np.flatnonzero(~tied_y), _Untied),
+        (np.flatnonzero(tied_x), np.arange(len(y)), _Tied),
+        (np.flatnonzero(~tied_x), np.flatnonzero(tied_y), _Tied),
+    ]
+    blocks = [(np.ix_(i, j), kind(x[i], y[j])) for i, j, kind in parts if len(i) and len(j)]
     for start in range(0, len(orders), step):
-        yield block(x, y, orders[start : start + step])
+        some = orders[start : start + step]
+        result = np.empty((len(some), len(x), len(y)))
+        for place, block in blocks:
+            result[:, place[0], place[1]] = block(some)
+        yield result
 
 
-def _has_ties(profiles: Floats) -> bool:
-    return bool((np.diff(np.sort(profiles, axis=1), axis=1) == 0).any())
+def _tied_rows(profiles: Floats) -> npt.NDArray[np.bool_]:
+    return (np.diff(np.sort(profiles, axis=1), axis=1) == 0).any(axis=1)
 
 
 class _Untied:
@@ -61,11 +72,11 @@ class _Untied:
         self.left = np.concatenate([weighted[:, pairs], signs[:, pairs]], axis=1) / scale
         self.right = np.stack(_signs(y), axis=1)  # (m, 2, F²)
 
-    def __call__(self, x: Floats, y: Floats, orders: Relabellings) -> Floats:
-        pairs = orders[:, self.first] * x.shape[1] + orders[:, self.second]
+    def __call__(self, orders: Relabellings) -> Floats:
+        pairs = orders[:, self.first] * orders.shape[1] + orders[:, self.second]
         moved = self.right[:, :, pairs]  # (m, 2, n_orders, n_pairs)
-        moved = moved.transpose(2, 0, 1, 3).reshape(len(orders) * len(y), -1)
-        return (moved @ self.left.T).reshape(len(orders), len(y), len(x)).transpose(0, 2, 1)
+        moved = moved.transpose(2, 0, 1, 3).reshape(len(orders) * len(self.right), -1)
+        return (moved @ self.left.T).reshape(len(orders), len(self.right), -1).transpose(0, 2, 1)
 
 
 def _signs(profiles: Floats) -> tuple[Floats, Floats]:
@@ -76,11 +87,17 @@ def _signs(profiles: Floats) -> tuple[Floats, Floats]:
     return signs.reshape(flat), (signs * (weights[:, :, None] + weights[:, None, :])).reshape(flat)
 
 
-def _tied_block(x: Floats, y: Floats, orders: Relabellings) -> Floats:
-    result = np.empty((len(orders), len(x), len(y)))
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, x.shape[1] + 1))])
-    _fill_tied(_sign_table(x), _sign_table(y), orders, harmonic, result)
-    return result
+class _Tied:
+    """τ_w of relabelled blocks with ties, by a compiled loop."""
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self.signs_x, self.signs_y = _sign_table(x), _sign_table(y)
+        self.harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, x.shape[1] + 1))])
+
+    def __call__(self, orders: Relabellings) -> Floats:
+        result = np.empty((len(orders), len(self.signs_x), len(self.signs_y)))
+        _fill_tied(self.signs_x, self.signs_y, orders, self.harmonic, result)
+        return result
 
 
 def _sign_table(profiles: Floats) -> npt.NDArray[np.int64]:
@@ -104,8 +121,9 @@ def _fill_tied(signs_x, signs_y, orders, harmonic, result):  # type: ignore[no-u
 @numba.njit(cache=True, error_model="numpy")
 def _tau_of_signs(signs_x, signs_y, harmonic):  # type: ignore[no-untyped-def]
     """τ_w from the signs of the differences, (F, F) each; every sum over pairs is a sum over features."""
-    by_x = np.zeros(3)  # Σ weight × (agreement, pairs not tied in x, pairs not tied in y), ranks by x then y
-    by_y = np.zeros(3)
+    # Σ over features of weight × (agreement, pairs untied in x, pairs untied in y), for ranks by x, then y …
+    agree_x, in_x_x, in_y_x = 0.0, 0.0, 0.0
+    agree_y, in_x_y, in_y_y = 0.0, 0.0, 0.0  # … and by y, then x
     for i in range(len(signs_x)):
         above_x, above_y, sharing, agree, untied_x, untied_y = 0, 0, 0, 0, 0, 0
         for j in range(len(signs_x)):
@@ -116,11 +134,13 @@ def _tau_of_signs(signs_x, signs_y, harmonic):  # type: ignore[no-untyped-def]
             agree += x * y
             untied_x += x != 0
             untied_y += y != 0
-        for sums, above in ((by_x, above_x), (by_y, above_y)):
-            weight = (harmonic[above + sharing] - harmonic[above]) / sharing
-            # Each pair (i, j) weighs weight_i + weight_j, so feature i's weight counts once per pair it is
-            # in.
-            sums[0] += weight * agree
-            sums[1] += weight * untied_x
-            sums[2] += weight * untied_y
-    return 0.5 * (by_x[0] / np.sqrt(by_x[1] * by_x[2]) + by_y[0] / np.sqrt(by_y[1] * by_y[2]))
+        # Each pair (i, j) weighs weight_i + weight_j: feature i's weight counts once per pair that it is in.
+        weight = (harmonic[above_x + sharing] - harmonic[above_x]) / sharing
+        agree_x += weight * agree
+        in_x_x += weight * untied_x
+        in_y_x += weight * untied_y
+        weight = (harmonic[above_y + sharing] - harmonic[above_y]) / sharing
+        agree_y += weight * agree
+        in_x_y += weight * untied_x
+        in_y_y += weight * untied_y
+    return 0.5 * (agree_x / np.sqrt(in_x_x * in_y_x) + agree_y / np.sqrt(in_x_y * in_y_y))
