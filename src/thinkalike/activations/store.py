@@ -87,7 +87,7 @@ class Activations:
         if self.n_items != len(stimuli):
             raise StoreError(
                 f"{self.system} has {self.n_items} rows but the stimuli have {len(stimuli)} items: "
-                "one row per item is needed, in the order of the stimuli."
+                "it was shown other stimuli, or not all of them. One row per item is needed, in their order."
             )
         if self.stimuli_digest not in (None, stimuli.digest):
             raise StoreError(
