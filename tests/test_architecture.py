@@ -27,6 +27,7 @@ ORDER = [
     "comparison",
     "report",
     "training",
+    "recipes",
     "cli",
 ]
 

@@ -17,6 +17,7 @@ from thinkalike.cli import extract as _extract  # noqa: F401
 from thinkalike.cli import models as _models  # noqa: F401
 from thinkalike.cli import profile as _profile  # noqa: F401
 from thinkalike.cli import report as _report  # noqa: F401
+from thinkalike.cli import reproduce as _reproduce  # noqa: F401
 from thinkalike.cli import stimuli as _stimuli  # noqa: F401
 from thinkalike.cli.app import app
 from thinkalike.errors import ThinkalikeError

@@ -70,13 +70,13 @@ def render(comparison: Comparison, *, tables: dict[str, list[str]] | None = None
         step.advance()
         library = chart_library()
         step.advance()
-        page = _environment().get_template("page.html.j2")
+        page = environment(TEMPLATES).get_template("page.html.j2")
         html = page.render(
             s=summary,
             data=data,
             library=library,
-            css=_read("report.css"),
-            js=_read("report.js"),
+            css=asset("report.css"),
+            js=asset("report.js"),
             css_variables=css_variables,
             themes=THEMES,
             shapes=SHAPES,
@@ -150,13 +150,15 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _read(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file that pages are made of, such as `report.css`."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _environment() -> jinja2.Environment:
+def environment(templates: Path) -> jinja2.Environment:
+    """How the templates of a folder are filled in: everything is escaped unless a template says otherwise."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(templates),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

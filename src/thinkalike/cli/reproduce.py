@@ -1,0 +1,101 @@
+"""`thinkalike reproduce`: the experiments of the two papers, each as one command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thinkalike.cli.app import app
+from thinkalike.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thinkalike.recipes import Reproduction
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="A recipe; without one they are listed.")] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="smoke: under a minute. nano: the bundled models. paper: the paper's, from the hub."
+        ),
+    ] = "nano",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder for page, figures and findings.", show_default="runs/NAME-SCALE"),
+    ] = None,
+    models: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder that holds models under the names of the hub, for --scale paper offline."
+        ),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SETTING=VALUE",
+            help="Change a setting of the recipe; may be given several times.",
+        ),
+    ] = None,
+) -> None:
+    """Run an experiment of one of the two papers, and say which of its findings we find too."""
+    if name is None:
+        list_recipes()
+        return
+    from thinkalike.recipes import reproduce as run
+
+    close(run(name, scale, out, models_folder=models, **parse_settings(change or [])))
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """SETTING=VALUE as a mapping; a value that is JSON (a number, a list) is read as such."""
+    settings: dict[str, Any] = {}
+    for text in texts:
+        key, given, value = text.partition("=")
+        if not (key and given):
+            raise InvalidInput(f"{text!r} changes no setting: write SETTING=VALUE.")
+        try:
+            settings[key] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[key] = value
+    return settings
+
+
+def list_recipes() -> None:
+    """Names, titles, and which figures each shows."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from thinkalike.recipes.registry import RECIPES, SCALES
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in ("recipe", "what", "shows"):
+        table.add_column(column, no_wrap=column == "recipe")
+    for recipe in RECIPES.values():
+        table.add_row(recipe.name, recipe.title, recipe.shows)
+    Console().print(table)
+    typer.echo(f"\nthinkalike reproduce NAME [--scale {'|'.join(SCALES)}]. More: docs/recipes.md")
+
+
+def close(done: Reproduction) -> None:
+    """Every statement with its verdict, and where the page is."""
+    from textwrap import fill
+
+    from rich.console import Console
+
+    width = Console().width
+    for beyond in (False, True):
+        chosen = [s for s in done.findings.statements if s.beyond == beyond]
+        if beyond and chosen:
+            typer.echo("\nBeyond the paper")
+        for statement in chosen:
+            lead = f"{statement.verdict:>16}  "
+            typer.echo(fill(statement.found, width, initial_indent=lead, subsequent_indent=" " * len(lead)))
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in done.findings.counts().items() if count)
+    typer.echo(f"\n{done.recipe.name}: {counts}. Page: {done.page}")

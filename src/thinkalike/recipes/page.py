@@ -1,0 +1,103 @@
+"""The page of a recipe: one HTML file that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import thinkalike
+from thinkalike.charts.theme import LIGHT
+from thinkalike.comparison.files import plain
+from thinkalike.comparison.versions import versions
+from thinkalike.recipes.findings import Findings, Table
+from thinkalike.recipes.registry import Recipe
+from thinkalike.report.page import asset, chart_library, css_variables, environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+PAGE = "index.html"
+BADGES = {"agrees": "agrees", "differs": "differs", "cannot be tested": "untested"}
+"""Verdict → the class of its badge"""
+
+
+def write_page(recipe: Recipe, findings: Findings, folder: Path, seconds: float) -> Path:
+    """Write `folder`/index.html and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / PAGE
+    part = folder / f".{PAGE}.part"
+    part.write_text(render(recipe, findings, seconds), encoding="utf-8")
+    os.replace(part, path)
+    return path
+
+
+def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
+    """The page as text; it makes no request, and every name in it is escaped."""
+    page = environment(TEMPLATES).get_template("recipe.html.j2")
+    return page.render(
+        recipe=recipe,
+        findings=findings,
+        answer=answer(findings),
+        tables=[(table, table_cells(table)) for table in findings.tables],
+        specs={figure.name: figure.chart.to_dict() for figure in findings.figures},
+        badges=BADGES,
+        number=number,
+        settings=flat(findings.settings),
+        versions=flat(versions()),
+        duration=duration(seconds),
+        library=chart_library(),
+        css=asset("report.css") + (TEMPLATES / "recipe.css").read_text(encoding="utf-8"),
+        js=(TEMPLATES / "recipe.js").read_text(encoding="utf-8"),
+        css_variables=css_variables(LIGHT),
+        version=thinkalike.__version__,
+    )
+
+
+def answer(findings: Findings) -> str:
+    """`Of 9 statements of the paper we find 5 as it says, 3 otherwise; 1 cannot be tested here.`"""
+    own = [s.verdict for s in findings.statements if not s.beyond]
+    counts = {verdict: own.count(verdict) for verdict in BADGES}  # type: ignore[arg-type]
+    parts = [f"{counts['agrees']} as it says", f"{counts['differs']} otherwise"]
+    text = f"Of {len(own)} statements of the paper we find {' and '.join(parts)}"
+    untested = counts["cannot be tested"]
+    return f"{text}; {untested} cannot be tested at this scale." if untested else f"{text}."
+
+
+def table_cells(table: Table) -> list[list[str]]:
+    """Header and rows as text."""
+    header = [str(column) for column in table.frame.columns]
+    return [header, *([_cell(value) for value in row] for row in table.frame.itertuples(index=False))]
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, whole numbers as they are, a true minus."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e9 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested settings as lines of text."""
+    lines: list[tuple[str, str]] = []
+    for key, value in plain(values).items():
+        if isinstance(value, Mapping):
+            lines += flat(value, f"{prefix}{key}.")
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            lines.append((f"{prefix}{key}", text))
+    return lines
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    value = plain(value)
+    if value is None or isinstance(value, float | int):
+        return number(value)
+    return str(value)

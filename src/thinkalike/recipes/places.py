@@ -1,0 +1,47 @@
+"""Where the models of a recipe are: the hub, the package, or a folder of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from thinkalike import models
+from thinkalike.errors import ModelError
+
+
+def locate(name: str, folder: str | Path | None = None) -> str:
+    """What to load for the model `name`: FOLDER/NAME if `folder` is given, else the name itself.
+
+    `NAME@REVISION` is FOLDER/NAME@REVISION, or the subfolder REVISION of FOLDER/NAME. A bundled model
+    needs no place in the folder.
+    """
+    if folder is None or is_bundled(name):
+        return name
+    base, _, revision = name.partition("@")
+    places = [Path(folder) / name, *([Path(folder) / base / revision] if revision else [])]
+    for place in places:
+        if (place / "config.json").exists():
+            return str(place)
+    raise ModelError(
+        f"{name} is not in {folder}: there is no {places[0] / 'config.json'}. Save it there, or leave out "
+        "the folder of models to take it from the hub."
+    )
+
+
+def is_bundled(name: str) -> bool:
+    return name in models.names(revisions=True)
+
+
+def lacking(names: Iterable[str]) -> list[str]:
+    """The bundled models among `names` that this installation does not have."""
+    return [name for name in names if name.startswith("nano-") and not is_bundled(name)]
+
+
+def require(names: Iterable[str], *, recipe: str) -> None:
+    """Refuse to begin without the bundled models that a recipe cannot do without."""
+    missing = lacking(names)
+    if missing:
+        raise ModelError(
+            f"{recipe} needs the bundled model{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
+            "this installation lacks: reinstall thinkalike, or use --scale smoke."
+        )

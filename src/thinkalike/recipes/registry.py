@@ -1,0 +1,88 @@
+"""The table of recipes. A recipe's module is imported when it is asked for its scales or run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thinkalike.errors import UnknownName
+
+if TYPE_CHECKING:
+    from thinkalike.recipes.findings import Findings
+
+SCALES = ("smoke", "nano", "paper")
+SALLE = "Salle, Jalouzot, Lan, Chemla and Lakretz 2024, What Makes Two Language Models Think Alike?"
+BROWN = (
+    "Brown, Godfrey, Konz, Tu and Kvinge 2023, Understanding the Inner Workings of Language Models "
+    "Through Representation Dissimilarity"
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One experiment.
+
+    `module` has `SCALES`, the settings of each scale as plain values, and `run(settings, out)`. Among the
+    settings that `run` gets are also `scale` and `models_folder` (see `thinkalike.recipes.places`).
+    """
+
+    name: str
+    title: str
+    citation: str
+    shows: str
+    """Which figures and tables of the paper"""
+    module: str
+
+    @property
+    def scales(self) -> Mapping[str, Mapping[str, Any]]:
+        """`smoke`, `nano` and `paper`, each with its settings."""
+        found: Mapping[str, Mapping[str, Any]] = import_module(self.module).SCALES
+        return found
+
+    def run(self, settings: Mapping[str, Any], out: Path) -> Findings:
+        """Do it, keeping expensive steps in `out`, and say what came out."""
+        found: Findings = import_module(self.module).run(settings, out)
+        return found
+
+
+_TABLE = (
+    Recipe(
+        name="salle2024",
+        title="What makes two language models think alike?",
+        citation=SALLE,
+        shows="Figures 2, 3, 4 and S5",
+        module="thinkalike.recipes.salle2024",
+    ),
+    Recipe(
+        name="brown2023-activations",
+        title="GeLU against SoLU by stitching",
+        citation=BROWN,
+        shows="Figures 1, 4, 5 and 6",
+        module="thinkalike.recipes.brown2023_activations",
+    ),
+    Recipe(
+        name="brown2023-generalization",
+        title="Classifiers that agree in distribution and differ out of it",
+        citation=BROWN,
+        shows="Figures 2, 7 and 8",
+        module="thinkalike.recipes.brown2023_generalization",
+    ),
+    Recipe(
+        name="brown2023-scaling",
+        title="Features of a family of models as it grows",
+        citation=BROWN,
+        shows="Figures 3, 9 and 10, and Table 1",
+        module="thinkalike.recipes.brown2023_scaling",
+    ),
+)
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _TABLE}
+
+
+def get_recipe(name: str) -> Recipe:
+    """The recipe called `name`."""
+    if name not in RECIPES:
+        raise UnknownName.among("recipe", name, RECIPES)
+    return RECIPES[name]

@@ -1,0 +1,135 @@
+"""`reproduce`: run a recipe, and write its page, its findings and its figures."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thinkalike.comparison.files import plain, read_json, write_json
+from thinkalike.comparison.versions import versions
+from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.recipes.findings import Figure, Findings
+from thinkalike.recipes.registry import SCALES, Recipe, get_recipe
+
+MARKER = "recipe.json"
+FINDINGS = "findings.json"
+FIGURES = "figures"
+FORMATS = {"png": {"scale_factor": 2}, "svg": {}}
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """A finished run of a recipe: what was found, and where the page is."""
+
+    recipe: Recipe
+    findings: Findings = field(repr=False)
+    page: Path
+    seconds: float
+
+
+def reproduce(
+    name: str,
+    scale: str = "nano",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    models_folder: str | os.PathLike[str] | None = None,
+    **changes: Any,
+) -> Reproduction:
+    """Run the recipe `name` at a scale; what `out` already holds of it is used again.
+
+    Parameters
+    ----------
+    scale : "smoke" (under a minute), "nano" (the bundled models), "paper" (the models of the paper).
+    out : the folder for the page (`index.html`), `findings.json`, `figures/` and kept steps; runs/NAME-SCALE.
+    models_folder : where models lie under the names that the recipe gives them, in place of the hub.
+    changes : to the recipe's settings at that scale.
+    """
+    recipe = get_recipe(name)
+    if scale not in SCALES:
+        raise UnknownName.among("scale", scale, SCALES)
+    settings = _changed(recipe, scale, changes)
+    settings |= {"scale": scale, "models_folder": None if models_folder is None else str(models_folder)}
+    folder = Path(out) if out is not None else Path("runs") / f"{name}-{scale}"
+    _claim(folder, name, scale)
+    start = time.monotonic()
+    findings = recipe.run(settings, folder)
+    seconds = time.monotonic() - start
+    return Reproduction(recipe, findings, write_findings(recipe, findings, folder, seconds), seconds)
+
+
+def write_findings(recipe: Recipe, findings: Findings, folder: Path, seconds: float) -> Path:
+    """The page, the figures and `findings.json`, in `folder`; returns the path of the page."""
+    from thinkalike.recipes.page import write_page
+
+    for figure in findings.figures:
+        _write_figure(figure, folder / FIGURES)
+    write_json(as_plain(recipe, findings, seconds), folder / FINDINGS)
+    return write_page(recipe, findings, folder, seconds)
+
+
+def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> dict[str, Any]:
+    """What `findings.json` holds."""
+    about = {"recipe": findings.recipe, "title": recipe.title, "citation": recipe.citation}
+    return {
+        **about,
+        "scale": findings.scale,
+        "verdicts": findings.counts(),
+        "statements": [asdict(statement) for statement in findings.statements],
+        "figures": [
+            {"name": f.name, "title": f.title, "caption": f.caption, "of_paper": f.of_paper}
+            for f in findings.figures
+        ],
+        "tables": [
+            {
+                "name": t.name,
+                "title": t.title,
+                "caption": t.caption,
+                "of_paper": t.of_paper,
+                "rows": plain(t.frame.to_dict(orient="records")),
+            }
+            for t in findings.tables
+        ],
+        "notes": findings.notes,
+        "settings": findings.settings,
+        "versions": versions(),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _changed(recipe: Recipe, scale: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    known = recipe.scales[scale]
+    for key in changes:
+        if key not in known:
+            raise UnknownName.among(f"setting of {recipe.name}", key, known)
+    return {**known, **changes}
+
+
+def _claim(folder: Path, name: str, scale: str) -> None:
+    """Use a new folder, or the one that holds this recipe at this scale; refuse any other."""
+    ours = {"recipe": name, "scale": scale}
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is a file: give a folder.")
+    marker = folder / MARKER
+    if marker.exists():
+        theirs = read_json(marker)
+        if theirs != ours:
+            raise StoreError(
+                f"{folder} holds {theirs.get('recipe')} at scale {theirs.get('scale')}, not {name} at scale "
+                f"{scale}: choose another folder."
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise StoreError(f"{folder} is not empty and holds no recipe: choose another folder.")
+    write_json(ours, marker)
+
+
+def _write_figure(figure: Figure, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for ending, options in FORMATS.items():
+        path = folder / f"{figure.name}.{ending}"
+        part = folder / f".{figure.name}.part.{ending}"
+        figure.chart.save(str(part), **options)  # type: ignore[arg-type]
+        os.replace(part, path)

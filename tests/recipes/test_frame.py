@@ -1,0 +1,252 @@
+"""The frame of the recipes, with a small recipe of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from thinkalike.charts.theme import themed
+from thinkalike.cli import app
+from thinkalike.cli.reproduce import parse_settings
+from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
+from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, reproduce
+from thinkalike.recipes import registry as table
+from thinkalike.recipes.page import answer, duration, number, render
+from thinkalike.recipes.places import lacking, locate, require
+from thinkalike.recipes.steps import Steps
+
+NASTY = "</script><b>bold & 'quoted'"
+
+
+def small_run(settings: Mapping[str, Any], out: Path) -> Findings:
+    points = pd.DataFrame({"x": [0.0, 1.0], "y": [0.5, settings["height"]], "name": [NASTY, "b"]})
+    chart = themed(alt.Chart(points).mark_point().encode(x="x:Q", y="y:Q", tooltip="name:N"))
+    return Findings(
+        recipe="small",
+        scale=settings["scale"],
+        statements=(
+            Statement(
+                "It rises.", "From 0.5 to 1.", "agrees", {"rise": 0.5, "unknown": float("nan")}, "line"
+            ),
+            Statement(f"Nothing {NASTY}.", "Something.", "differs"),
+            Statement("It was assumed.", "Not looked at.", "cannot be tested", beyond=True),
+        ),
+        figures=(Figure("line", "Two points", chart, f"Caption {NASTY}", "Figure 1"),),
+        tables=(Table("t", "A table", pd.DataFrame({"model": [NASTY], "size": [1234], "p": [np.nan]})),),
+        settings=settings,
+        notes=(f"A note {NASTY}",),
+    )
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Recipe:
+    scales = {"smoke": {"height": 1.0, "file": None}, "nano": {"height": 2.0}, "paper": {"height": 3.0}}
+    module: Any = SimpleNamespace(SCALES=scales, run=small_run)
+    monkeypatch.setitem(sys.modules, "small_recipe", module)
+    recipe = Recipe("small", f"A small one {NASTY}", "Nobody 2026", "Figure 1", "small_recipe")
+    monkeypatch.setitem(table.RECIPES, "small", recipe)  # type: ignore[arg-type]
+    return recipe
+
+
+class Text(HTMLParser):
+    """Tags, and the text outside scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self._inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in ("script", "style"):
+            self.text += data
+
+
+class TestReproduce:
+    def test_writes_page_findings_and_figures(self, small: Recipe, tmp_path: Path) -> None:
+        done = reproduce("small", "smoke", tmp_path / "run")
+        assert done.page == tmp_path / "run" / "index.html"
+        found = json.loads((tmp_path / "run" / "findings.json").read_text())
+        assert found["verdicts"] == {"agrees": 1, "differs": 1, "cannot be tested": 1}
+        assert found["statements"][0]["numbers"] == {"rise": 0.5, "unknown": None}
+        assert found["tables"][0]["rows"] == [{"model": NASTY, "size": 1234, "p": None}]
+        assert found["settings"]["height"] == 1.0
+        assert found["versions"]["thinkalike"]
+        assert (tmp_path / "run" / "figures" / "line.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / "run" / "figures" / "line.svg").read_text()
+        left = [p.name for p in (tmp_path / "run").rglob(".*")]
+        assert not left
+
+    def test_a_setting_can_be_changed(self, small: Recipe, tmp_path: Path) -> None:
+        done = reproduce("small", "smoke", tmp_path / "run", height=7)
+        assert done.findings.settings["height"] == 7
+
+    def test_again_into_the_same_folder(self, small: Recipe, tmp_path: Path) -> None:
+        first = reproduce("small", "smoke", tmp_path / "run").page.read_text()
+        assert reproduce("small", "smoke", tmp_path / "run").page.read_text() == first
+
+    def test_unknown_recipe_scale_and_setting(self, small: Recipe, tmp_path: Path) -> None:
+        with pytest.raises(UnknownName, match=r"recipe 'salle'.*salle2024"):
+            reproduce("salle", "smoke", tmp_path / "run")
+        with pytest.raises(UnknownName, match="scale 'tiny'"):
+            reproduce("small", "tiny", tmp_path / "run")
+        with pytest.raises(UnknownName, match=r"setting of small 'hight'.*height"):
+            reproduce("small", "smoke", tmp_path / "run", hight=1)
+        assert not (tmp_path / "run").exists()
+
+    def test_a_folder_of_something_else_is_left_alone(self, small: Recipe, tmp_path: Path) -> None:
+        reproduce("small", "smoke", tmp_path / "run")
+        with pytest.raises(StoreError, match="holds small at scale smoke, not small at scale nano"):
+            reproduce("small", "nano", tmp_path / "run")
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "thesis.tex").write_text("precious")
+        with pytest.raises(StoreError, match="not empty and holds no recipe"):
+            reproduce("small", "smoke", tmp_path / "mine")
+        with pytest.raises(InvalidInput, match="is a file"):
+            reproduce("small", "smoke", tmp_path / "mine" / "thesis.tex")
+
+
+class TestPage:
+    def test_names_are_escaped_everywhere(self, small: Recipe) -> None:
+        html = render(small, small_run({"height": 1, "scale": "smoke"}, Path()), 3.0)
+        page = Text()
+        page.feed(html)
+        # Titles are set in bold by the template: two tables' captions and one figure's.
+        assert page.tags.count("b") == 2
+        assert page.text.count("bold & 'quoted'") >= 5
+
+    def test_no_request_can_leave_it(self, small: Recipe) -> None:
+        html = render(small, small_run({"height": 1, "scale": "smoke"}, Path()), 3.0)
+        assert "default-src 'none'" in html
+        before_the_library = html.partition('id="specs"')[0]
+        assert "http" not in before_the_library.replace("http-equiv", "")
+
+    def test_statements_stand_with_their_verdicts(self, small: Recipe) -> None:
+        page = Text()
+        page.feed(render(small, small_run({"height": 1, "scale": "smoke"}, Path()), 300.0))
+        for text in (
+            "agrees",
+            "differs",
+            "cannot be tested",
+            "It rises.",
+            "From 0.5 to 1.",
+            "1,234",
+            "5 min",
+        ):
+            assert text in page.text
+
+    def test_the_answer_counts_only_what_the_paper_said(self) -> None:
+        findings = small_run({"height": 1, "scale": "smoke"}, Path())
+        assert answer(findings) == "Of 2 statements of the paper we find 1 as it says and 1 otherwise."
+        more = Statement("a", "b", "cannot be tested")
+        findings = Findings("x", "smoke", (*findings.statements, more))
+        assert answer(findings).endswith("1 otherwise; 1 cannot be tested at this scale.")
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [(3.0, "3"), (-0.12345, "−0.123"), (float("nan"), "–"), (None, "–"), (12345, "12,345")],
+    )
+    def test_numbers(self, value: Any, text: str) -> None:
+        assert number(value) == text
+
+    def test_durations(self) -> None:
+        assert duration(42.4) == "42 s"
+        assert duration(600) == "10 min"
+
+
+class TestSteps:
+    def test_a_kept_step_is_not_computed_again(self, tmp_path: Path) -> None:
+        calls = []
+
+        def compute() -> dict[str, Any]:
+            calls.append(1)
+            return {"loss": np.float64(2.5), "lost": float("nan")}
+
+        steps = Steps(tmp_path)
+        first = steps.json("loss of it", {"seed": 0}, compute)
+        assert first == steps.json("loss of it", {"seed": 0}, compute) == {"loss": 2.5, "lost": None}
+        assert len(calls) == 1
+        steps.json("loss of it", {"seed": 1}, compute)
+        assert len(calls) == 2
+
+    def test_arrays(self, tmp_path: Path) -> None:
+        steps = Steps(tmp_path)
+        made = steps.arrays("grid", {"n": 2}, lambda: {"x": np.arange(3.0), "names": np.array(["a", "b"])})
+        kept = steps.arrays("grid", {"n": 2}, lambda: pytest.fail("computed again"))
+        assert all(np.array_equal(made[key], kept[key]) for key in made)
+
+    def test_a_damaged_step_is_computed_again(self, tmp_path: Path) -> None:
+        steps = Steps(tmp_path)
+        for ending, call in ((".json", steps.json), (".npz", steps.arrays)):
+            path = steps.path("s", {})
+            path.parent.mkdir(exist_ok=True)
+            path.with_name(path.name + ending).write_text("{half")
+            assert call("s", {}, lambda: {"x": 1})["x"] == 1  # type: ignore[operator]
+
+
+class TestPlaces:
+    def test_names_in_a_folder(self, tmp_path: Path) -> None:
+        for place in ("gpt2", "state-spaces/mamba-130m-hf", "EleutherAI/pythia-70m@step1", "mine/step2"):
+            (tmp_path / place).mkdir(parents=True)
+            (tmp_path / place / "config.json").write_text("{}")
+        (tmp_path / "mine" / "config.json").write_text("{}")
+        for name in ("gpt2", "state-spaces/mamba-130m-hf", "EleutherAI/pythia-70m@step1"):
+            assert locate(name, tmp_path) == str(tmp_path / name)
+        assert locate("mine@step2", tmp_path) == str(tmp_path / "mine" / "step2")
+        assert locate("gpt2") == "gpt2"
+        assert locate("nano-gpt2", tmp_path) == "nano-gpt2"
+        with pytest.raises(ModelError, match=r"bert is not in .*config\.json"):
+            locate("bert", tmp_path)
+
+    def test_what_is_not_bundled(self) -> None:
+        assert lacking(["nano-bert", "nano-nothing", "gpt2"]) == ["nano-nothing"]
+        require(["nano-bert"], recipe="small")
+        with pytest.raises(ModelError, match="small needs the bundled models nano-x, nano-y"):
+            require(["nano-x", "nano-y"], recipe="small")
+
+
+class TestCommand:
+    def test_lists_the_recipes(self) -> None:
+        result = CliRunner().invoke(app, ["reproduce"], env={"COLUMNS": "120"})
+        assert result.exit_code == 0
+        assert all(name in result.output for name in RECIPES)
+
+    def test_runs_one(self, small: Recipe, tmp_path: Path) -> None:
+        options = ["--scale", "smoke", "--out", str(tmp_path / "run"), "--set", "height=4"]
+        result = CliRunner().invoke(app, ["reproduce", "small", *options], env={"COLUMNS": "200"})
+        assert result.exit_code == 0, result.output
+        assert "agrees  From 0.5 to 1." in result.output
+        assert "Beyond the paper" in result.output
+        assert str(tmp_path / "run" / "index.html") in result.output
+
+    def test_settings_are_read_as_json_where_they_are(self) -> None:
+        assert parse_settings(["n=3", "names=[1, 2]", "file=a=b.txt"]) == {
+            "n": 3,
+            "names": [1, 2],
+            "file": "a=b.txt",
+        }
+        with pytest.raises(InvalidInput, match="'n' changes no setting: write SETTING=VALUE"):
+            parse_settings(["n"])
+
+
+def test_a_verdict_is_one_of_three() -> None:
+    with pytest.raises(UnknownName, match="verdict 'maybe'"):
+        Statement("a", "b", "maybe")  # type: ignore[arg-type]
