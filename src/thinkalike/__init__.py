@@ -17,9 +17,10 @@ _HOMES = {
     "MLEM": "thinkalike.encoding",
     "MEASURES": "thinkalike.measures",
     "profile": "thinkalike.comparison",
-    "similarity": "thinkalike.comparison",
+    # Not "thinkalike.comparison": there, once loaded, these are the modules of the same name.
+    "similarity": "thinkalike.comparison.similarity",
     "compare": "thinkalike.comparison",
-    "explain": "thinkalike.comparison",
+    "explain": "thinkalike.comparison.explain",
     "ThinkalikeError": "thinkalike.errors",
 }
 
