@@ -68,33 +68,39 @@ def feature_space_is_cheaper(n_items: int, widths: Sequence[int]) -> bool:
     return by_features < by_grams
 
 
-def u_centring_terms(squared_norms: Any) -> Any:
-    """u with Ã_ij = K_ij + u_i + u_j off the diagonal, for the Gram matrix of a centred layer: shape (n,)."""
-    n = len(squared_norms)
-    return squared_norms / (n - 2) - squared_norms.sum() / (2 * (n - 1) * (n - 2))
+def u_centring_terms(squared_norms: Any, total: Any, n: int) -> Any:
+    """u with Ã_ij = K_ij + u_i + u_j off the diagonal, for the Gram matrix of a centred layer.
+
+    Of n items whose squared norms sum to `total`, for those with these `squared_norms`.
+    """
+    return squared_norms / (n - 2) - total / (2 * (n - 1) * (n - 2))
 
 
 def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
     """From row blocks of the U-centred Grams (or of K and L) of all layers, each pair of items once."""
     n, L = len(layers[0]), len(layers)
-    terms = None if biased else [u_centring_terms((X * X).sum(1)) for X in layers]
+    norms = [] if biased else [_squared_norms(X) for X in layers]
+    terms = [u_centring_terms(a, a.sum(), n) for a in norms]
     products, per_item = np.zeros((L, L)), np.zeros((L, n))
     blocks = row_blocks(n, L, itemsize=layers[0].dtype.itemsize)
     room = _empty_like(layers[0], (L * blocks[0][1] * n,))  # one for all blocks
+    other_room = _empty_like(layers[0], (blocks[0][1] * n,))
     for start, stop in blocks:
         rows, columns = stop - start, n - start
         stack = room[: L * rows * columns].reshape(L, rows, columns)
+        squares = other_room[: rows * columns].reshape(rows, columns)
         for k, X in enumerate(layers):
             block = stack[k]
             _product(X[start:stop], X[start:].T, block)
-            if terms is not None:  # while the block is still in the processor's cache
+            if terms:  # while the block is still in the processor's cache
                 block += terms[k][start:stop, None]
                 block += terms[k][None, start:]
-                block[range(rows), range(rows)] = 0
-            squares = block * block
+                block.reshape(-1)[: rows * columns : columns + 1] = 0  # the diagonal
+            squares[:] = block
+            squares *= block
             per_item[k, start:stop] += _to_numpy(squares.sum(1))
             per_item[k, stop:] += _to_numpy(squares[:, rows:].sum(0))
-        stack[:, :, :rows] *= math.sqrt(0.5)  # within the block each pair stands twice, elsewhere once
+            block[:, :rows] *= math.sqrt(0.5)  # within the block each pair stands twice, elsewhere once
         flat = stack.reshape(L, -1)
         products += 2 * _to_numpy(flat @ flat.T)
     return Sums(products, per_item)
@@ -105,8 +111,9 @@ def carried_by(X: Any, per_item: Array, items: Any) -> float:
 
     `per_item` (n_items,) has the sums over all partners of each.
     """
-    u = u_centring_terms((X * X).sum(1))[items]
-    own = X[items] @ X[items].T + u[:, None] + u[None, :]
+    chosen, flat = X[items], X.reshape(-1)
+    u = u_centring_terms(_squared_norms(chosen), flat @ flat, len(X))
+    own = chosen @ chosen.T + u[:, None] + u[None, :]
     own[range(len(items)), range(len(items))] = 0
     return 2 * float(per_item[items].sum()) - float((own * own).sum())
 
@@ -134,15 +141,24 @@ def feature_space_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
             products[i, j] = products[j, i] = float(((X.T @ layers[j]) ** 2).sum())
     if biased:
         return Sums(products, per_item)
-    a = np.array([_to_numpy((X * X).sum(1)) for X in layers])
+    a = np.array([_to_numpy(_squared_norms(X)) for X in layers])
     sums = a.sum(axis=1)
     products += np.outer(sums, sums) / ((n - 1) * (n - 2)) - (a @ a.T) * (n / (n - 2))
     for k, X in enumerate(layers):
-        u = u_centring_terms(a[k])
+        u = u_centring_terms(a[k], sums[k], n)
         spread = n * u**2 + 2 * u * u.sum() + (u**2).sum()  # Σ_j (u_i + u_j)², j = i with the rest
         mixed = 2 * _to_numpy(X @ (X.T @ _like(u, X)))
         per_item[k] += spread + mixed - (a[k] + 2 * u) ** 2
     return Sums(products, per_item)
+
+
+def _squared_norms(X: Any) -> Any:
+    """Of the rows, (n,)."""
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)
+    import torch
+
+    return torch.linalg.vector_norm(X, dim=1) ** 2
 
 
 def _empty_like(X: Any, shape: tuple[int, ...]) -> Any:

@@ -176,21 +176,28 @@ def ratios(hsic: Array) -> Array:
 
 
 def _centred(X: Any, dtype: str, name: str) -> Any:
-    """Without the column means, taken away in float64; the caller's array is left as it is."""
-    if isinstance(X, np.ndarray):
-        C = X.astype(np.float64)
-        C -= C.mean(axis=0)
-        finite = bool(np.isfinite(C).all())
-        C = C.astype(dtype, copy=False)
-    else:
-        import torch
+    """Without the column means, which are taken in float64; the caller's array is left as it is.
 
-        C = X.to(torch.float32 if X.device.type == "mps" else torch.float64)  # that GPU has no float64
-        C = C - C.mean(dim=0)
-        finite = bool(torch.isfinite(C).all())
-        C = C.to(getattr(torch, dtype))
-    if not finite:
+    In float32 the means are rounded once more, so what is left of them is taken away too.
+    """
+    if isinstance(X, np.ndarray):
+        means = X.mean(axis=0, dtype=np.float64)
+        _check_finite(np.isfinite(means), name)
+        C = X - means.astype(np.result_type(X.dtype, dtype))
+        C -= C.mean(axis=0)
+        return C.astype(dtype, copy=False)
+    import torch
+
+    # One kind of GPU has no float64.
+    means = X.mean(dim=0, dtype=torch.float32 if X.device.type == "mps" else torch.float64)
+    _check_finite(torch.isfinite(means), name)
+    C = X - means.to(torch.promote_types(X.dtype, getattr(torch, dtype)))
+    C -= C.mean(dim=0)
+    return C.to(getattr(torch, dtype))
+
+
+def _check_finite(finite: Any, name: str) -> None:
+    if not bool(finite.all()):
         raise InvalidInput(
             f"{name} has NaN or infinite values: use a wider dtype for the model (dtype='float32')."
         )
-    return C
