@@ -305,9 +305,12 @@ def test_errors_in_the_lexicon_name_file_and_line(
 
 def test_the_error_of_a_lexicon_file_names_that_file(tmp_path: Path) -> None:
     text = (FOLDER / "lexicon_english.toml").read_text("utf-8")
-    line = text[: text.index("female   no        queen")].count("\n") + 1
+    line = text[: text.index("female   no        no       queen")].count("\n") + 1
     path = tmp_path / "mine.toml"
-    path.write_text(text.replace("female   no        queen", "femal    no        queen"), encoding="utf-8")
+    path.write_text(
+        text.replace("female   no        no       queen", "femal    no        no       queen"),
+        encoding="utf-8",
+    )
     with pytest.raises(InvalidInput, match=r"called 'femal'\. Did you mean 'female'") as caught:
         Stimuli.from_grammar(5, lexicon=path)
     assert str(caught.value).startswith(f"{path}, line {line}: ")

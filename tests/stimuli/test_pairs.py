@@ -97,19 +97,46 @@ def test_agreement_pairs(english: Any) -> None:
     for good, bad in pairs:
         right, wrong = good.split(), bad.split()
         (place,) = [k for k, (a, b) in enumerate(zip(right, wrong, strict=True)) if a != b]
-        question = right[0] in ("do", "does")
-        third = third_singular(right[1:-1] if question else right[:-1], english)
-        if question:
-            assert (place, right[0]) == (0, "does" if third else "do"), good
-            assert wrong[0] == ("do" if third else "does")
-        else:
-            base, _, number = english.intransitive[right[place]]
-            assert place == len(right) - 1
-            assert number == ("singular" if third else "plural"), good
-            assert english.intransitive[wrong[place]][0] == base
-        sorts.add((question, third, len(right) > 4))
-    assert len(sorts) == 6  # past a preposition there are no questions
+        first = {"do": "do", "does": "do", **BE}.get(right[place], "verb")
+        subject = right[1:-1] if first == "do" else right[:place]
+        third = third_singular(subject, english)
+        assert (right[place], wrong[place]) == forms_of(first, right[place], third, english), good
+        sorts.add((first, third))
+    assert len(sorts) == 8  # verb, do, be in two tenses
     assert len(set(pairs)) == 600
+
+
+BE = {"is": "be", "are": "be", "was": "were", "were": "were"}
+
+
+def forms_of(kind: str, right: str, third: bool, english: Any) -> tuple[str, str]:
+    """The right and the wrong form for a subject that is third person singular, or not."""
+    known = {"do": ("does", "do"), "be": ("is", "are"), "were": ("was", "were")}
+    if kind == "verb":
+        base, _, number = english.intransitive[right]
+        singular = next(
+            word for word, (b, t, n) in english.intransitive.items() if b == base and n == "singular"
+        )
+        assert number == ("singular" if third else "plural")
+        return (singular, base) if third else (base, singular)
+    return known[kind] if third else known[kind][::-1]
+
+
+def test_attraction_pairs(english: Any) -> None:
+    for good, bad in minimal_pairs(200, 0, "attraction"):
+        the, noun, _, _, other, be, done = good.split()
+        number, nearer = english.nouns[noun][0], english.nouns[other][0]
+        assert {number, nearer} == {"singular", "plural"}, good
+        right, wrong = forms_of(BE[be], be, number == "singular", english)
+        assert be == right
+        assert bad == good.replace(f" {right} {done}", f" {wrong} {done}")
+
+
+def test_minimal_pairs_use_common_words(english: Any) -> None:
+    pairs = minimal_pairs(600, 0, "agreement") + minimal_pairs(300, 0, "inversion")
+    words = {word for good, _ in pairs for word in good.split()}
+    assert {"king", "comes", "John"} < words
+    assert not {"stepfather", "sneezes", "sneeze", "Judith"} & words
 
 
 def test_inversion_pairs() -> None:

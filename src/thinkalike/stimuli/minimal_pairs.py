@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thinkalike.stimuli.pairs import chosen_values, draw_pairs, pair_grammar, pair_texts
 
-KINDS = ("agreement", "inversion", "pronoun")
+KINDS = ("agreement", "attraction", "inversion", "pronoun")
 
 
 def minimal_pairs(
@@ -16,8 +16,10 @@ def minimal_pairs(
     ----------
     kind : one of `KINDS`:
 
-        - "agreement", of verb or "do" with its subject: "the king sleeps", not "the king sleep";
-        - "inversion" in wh-questions: "why does he sleep", not "why he does sleep";
+        - "agreement", of a verb, "do" or "be" with its subject: "the king comes", not "the king come";
+        - "attraction", the same past a noun of the other number: "the king near the girls was seen", not
+          "… were seen";
+        - "inversion" in wh-questions: "why does he come", not "why he does come";
         - "pronoun", the number of a reflexive: "the kings saw themselves", not "the kings saw himself".
     """
     grammar = pair_grammar("minimal")

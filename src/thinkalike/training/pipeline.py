@@ -87,5 +87,12 @@ def export_run(name: str, chosen: Plan, out: Path, *, model: PreTrainedModel, lo
 
 
 def grammar_pairs(n: int = PAIRS) -> dict[str, list[tuple[str, str]]]:
-    """The minimal pairs of the cards: `n` of every kind."""
-    return {kind: minimal_pairs(n, PAIRS_SEED, kind) for kind in KINDS}
+    """The minimal pairs of the cards: `n` of every kind.
+
+    Questions are written out, with a capital and their mark: "when he did stay" is wrong only before "?".
+    """
+    written = {kind: kind == "inversion" for kind in KINDS}
+    return {
+        kind: minimal_pairs(n, PAIRS_SEED, kind, capital=written[kind], full_stop=written[kind])
+        for kind in KINDS
+    }
