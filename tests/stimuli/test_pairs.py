@@ -124,7 +124,7 @@ def forms_of(kind: str, right: str, third: bool, english: Any) -> tuple[str, str
 
 def test_attraction_pairs(english: Any) -> None:
     for good, bad in minimal_pairs(200, 0, "attraction"):
-        the, noun, _, _, other, be, done = good.split()
+        _, noun, _, _, other, be, done = good.split()
         number, nearer = english.nouns[noun][0], english.nouns[other][0]
         assert {number, nearer} == {"singular", "plural"}, good
         right, wrong = forms_of(BE[be], be, number == "singular", english)
