@@ -24,6 +24,7 @@ ORDER = [
     "activations",
     "encoding",
     "measures",
+    "stitching",
     "comparison",
     "report",
     "training",

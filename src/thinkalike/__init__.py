@@ -16,11 +16,13 @@ _HOMES = {
     "extract": "thinkalike.activations",
     "MLEM": "thinkalike.encoding",
     "MEASURES": "thinkalike.measures",
+    "stream_cka": "thinkalike.measures",
     "profile": "thinkalike.comparison",
     # Not "thinkalike.comparison": there, once loaded, these are the modules of the same name.
     "similarity": "thinkalike.comparison.similarity",
     "compare": "thinkalike.comparison",
     "explain": "thinkalike.comparison.explain",
+    "stitch": "thinkalike.stitching",
     "ThinkalikeError": "thinkalike.errors",
 }
 

@@ -12,7 +12,7 @@ no longer matters: the states enter the block after layer 5, and the blocks befo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -34,22 +34,30 @@ class _Reached(Exception):
 
 def states_at(stack: Stack, layer: int, **inputs: Any) -> torch.Tensor:
     """The hidden states of `layer`, in the shape they have in the model; no block after it runs."""
-    _check_layer(stack, layer)
-    found: list[torch.Tensor] = []
+    return states_of(stack, [layer], **inputs)[layer]
+
+
+def states_of(stack: Stack, layers: Iterable[int], **inputs: Any) -> dict[int, torch.Tensor]:
+    """The hidden states of several layers from one pass, which ends with the last of them."""
+    wanted = set(layers)
+    for layer in sorted(wanted):
+        _check_layer(stack, layer)
+    found: dict[int, torch.Tensor] = {}
 
     def until(run: int, forward: Forward, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if run == layer:
-            found.append(entering(args, kwargs))
+        if run in wanted:
+            found[run] = entering(args, kwargs)
+        if len(found) == len(wanted):
             raise _Reached
         output = forward(*args, **kwargs)
-        if run + 1 == layer == stack.n_blocks:
-            found.append(first_tensor(output))
+        if run + 1 == stack.n_blocks and run + 1 in wanted:
+            found[run + 1] = first_tensor(output)
             raise _Reached
         return output
 
     with _running(stack, until), suppress(_Reached):
         stack.model(**inputs)
-    return found[0]
+    return found
 
 
 @contextmanager

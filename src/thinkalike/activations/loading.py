@@ -84,6 +84,39 @@ def load_model(
     return stack
 
 
+def load_headed(
+    name: ModelName,
+    config: Any,
+    auto_class: str,
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    seed: int = 0,
+) -> torch.nn.Module:
+    """The model with the output layer of `auto_class`, such as "AutoModelForCausalLM", ready to run.
+
+    Weights that lack the output layer are refused: it would be random, and nothing would tell.
+    """
+    import torch
+    import transformers
+
+    loader = getattr(transformers, auto_class)
+    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    with _explained(name), _quiet():
+        if name.untrained:
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                return loader.from_config(config, **options).to(device).eval()
+        model, info = loader.from_pretrained(**name.files, config=config, output_loading_info=True, **options)
+    if info["missing_keys"]:
+        raise ModelError(
+            f"The weights of {name} lack {sorted(info['missing_keys'])[0]!r}, which {auto_class} needs: "
+            "they were saved without that output layer. Give a model that was trained for this task."
+        )
+    return model.to(device).eval()
+
+
 def load_processor(
     name: ModelName, kind: str, *, gguf_file: str | None = None, trust_remote_code: bool = False
 ) -> Any:

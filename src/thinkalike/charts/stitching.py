@@ -1,0 +1,157 @@
+"""What stitching costs: over layers, over all pairs of layers, and while φ is learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from thinkalike.charts.theme import LIGHT, SHAPES, Data, Theme, layered
+
+FLOOR, CEILING = "floor: the top with itself", "ceiling: untrained bottom"
+
+
+def penalty_lines(
+    data: Data,
+    *,
+    series: Sequence[str],
+    label: str,
+    x: str = "layer",
+    relative: bool = False,
+    quiet: Sequence[str] = (),
+    title: str = "",
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """A line per series over the layers, with intervals (Figures 1 and 2 of Brown et al. 2023).
+
+    Parameters
+    ----------
+    data : rows of `layer` (a number, or a share of the depth), `series`, `value`, `low`, `high`.
+    series : names of the lines, in the order of their colours.
+    relative : layers are shares of the depth, from 0 to 1.
+    quiet : series that are only there to judge the others by: grey, dashed.
+    """
+    loud = [name for name in series if name not in quiet]
+    colors = dict(zip(loud, theme.system_colors(len(loud)), strict=True)) | dict.fromkeys(quiet, theme.muted)
+    shapes = {name: SHAPES[k % len(SHAPES)] for k, name in enumerate(series)}
+    dashes = {name: [5, 3] if name in quiet else [1, 0] for name in series}
+    names = list(series)
+    legend = alt.Legend(orient="bottom", columns=2, labelLimit=320, symbolOpacity=1, symbolStrokeWidth=2)
+    axis = (
+        alt.X("layer:Q", title=x, axis=alt.Axis(format="%", grid=False), scale=alt.Scale(domain=[0, 1]))
+        if relative
+        else alt.X("layer:Q", title=x, axis=alt.Axis(tickMinStep=1, format="d", grid=False))
+    )
+    base = alt.Chart(data).encode(
+        x=axis,
+        color=alt.Color(
+            "series:N",
+            scale=alt.Scale(domain=names, range=[colors[name] for name in names]),
+            title=None,
+            legend=legend,
+        ),
+    )
+    bands = base.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=label), y2="high:Q")
+    lines = base.mark_line(strokeWidth=2).encode(
+        y="value:Q",
+        strokeDash=alt.StrokeDash(
+            "series:N",
+            scale=alt.Scale(domain=names, range=[dashes[name] for name in names]),
+            title=None,
+            legend=legend,
+        ),
+    )
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y="value:Q",
+        shape=alt.Shape(
+            "series:N",
+            scale=alt.Scale(domain=names, range=[shapes[name] for name in names]),
+            title=None,
+            legend=legend,
+        ),
+        tooltip=[
+            "series:N",
+            alt.Tooltip("layer:Q", title=x, format=".0%" if relative else "d"),
+            *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")),
+        ],
+    )
+    return layered(bands, lines, points, width=420, height=260, title=title)
+
+
+def penalty_matrix(
+    data: Data,
+    *,
+    names: tuple[str, str],
+    shape: tuple[int, int],
+    domain: tuple[float, float],
+    label: str,
+    diverging: bool = False,
+    title: str = "",
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
+    """Layers of the bottom (rows) by layers of the top (columns), each cell with its number.
+
+    Parameters
+    ----------
+    data : rows of `i`, `j`, `value`.
+    shape : how many layers either has.
+    diverging : whether 0 is the middle of the colours, or their low end.
+    """
+    ramp = theme.diverging if diverging else theme.sequential
+    middle = (domain[0] + domain[1]) / 2
+    dark = f"abs(datum.value - {0 if diverging else middle}) > {(domain[1] - middle) * 0.3}"
+    strong = dark if diverging else f"datum.value > {middle + (domain[1] - middle) * 0.1}"
+    labels = alt.Axis(labelAngle=0, domain=False, ticks=False)
+    base = alt.Chart(data).encode(
+        x=alt.X("j:O", title=f"layer of {names[1]} (top)", axis=labels, sort=list(range(shape[1]))),
+        y=alt.Y("i:O", title=f"layer of {names[0]} (bottom)", axis=labels, sort=list(range(shape[0]))),
+    )
+    cells = base.mark_rect().encode(
+        color=alt.Color(
+            "value:Q",
+            scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
+            legend=alt.Legend(
+                title=label,
+                orient="bottom",
+                direction="horizontal",
+                gradientLength=140,
+                gradientThickness=8,
+                titleOrient="left",
+                titlePadding=10,
+            ),
+        ),
+        tooltip=[
+            alt.Tooltip("i:O", title=names[0]),
+            alt.Tooltip("j:O", title=names[1]),
+            alt.Tooltip("value:Q", title=label, format=".3f"),
+        ],
+    )
+    side = 34 if max(shape) <= 9 else max(14, 300 // max(shape))
+    parts = [cells]
+    if side >= 30:
+        ink = alt.condition(strong, alt.value(theme.surface), alt.value(theme.ink))
+        parts.append(base.mark_text(fontSize=10).encode(text=alt.Text("value:Q", format=".2f"), color=ink))
+    return layered(*parts, width=side * shape[1], height=side * shape[0], title=title)
+
+
+def learning_curves(
+    data: pd.DataFrame, *, series: Sequence[str], title: str = "", theme: Theme = LIGHT
+) -> alt.LayerChart:
+    """Loss over steps, solid on the validation text and faint on that of the fit (Figure 6 of Brown et al.).
+
+    Parameters
+    ----------
+    data : rows of `step`, `series`, `split` ("train" or "validation"), `loss`.
+    """
+    names = list(series)
+    colors = [theme.levels[k % len(theme.levels)] for k in range(len(names))]
+    base = alt.Chart(data).encode(
+        x=alt.X("step:Q", title="step", axis=alt.Axis(grid=False, format="d")),
+        y=alt.Y("loss:Q", title="loss (nats)", scale=alt.Scale(zero=False)),
+        color=alt.Color("series:N", scale=alt.Scale(domain=names, range=colors), title=None),
+        tooltip=["series:N", "split:N", "step:Q", alt.Tooltip("loss:Q", format=".3f")],
+    )
+    train = base.transform_filter("datum.split === 'train'").mark_line(strokeWidth=1, opacity=0.45)
+    validation = base.transform_filter("datum.split === 'validation'").mark_line(strokeWidth=2, point=True)
+    return layered(train, validation, width=440, height=260, title=title)

@@ -1,0 +1,197 @@
+"""What stitched models are asked: running text with tokens to predict, or labelled texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.errors import InvalidInput
+from thinkalike.stimuli.text import PADDING, PackedText
+
+if TYPE_CHECKING:
+    import torch
+
+Ints = npt.NDArray[np.int64]
+NOT_ASKED = -100  # the target of a position where nothing is predicted; torch's own number for it
+MASKED_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts, or pairs of texts such as premise and hypothesis, with the class of each.
+
+    Hand them to `ta.stitch` in the place of running text, to stitch two sequence classifiers:
+
+    >>> data = LabelledTexts([("A man sleeps.", "A man is awake."), …], [2, …])      # doctest: +SKIP
+    >>> result = ta.stitch(bert_a, bert_b, data, kind="identity")                    # doctest: +SKIP
+    >>> result.to_frame()[["layer_bottom", "accuracy", "accuracy_drop", "low", "high"]]   # doctest: +SKIP
+
+    `bert_a` and `bert_b` are loaded `…ForSequenceClassification` models, or names; models without a place
+    they came from need `tokenizer=`. With kind="identity" all examples are used for the penalty; any other
+    kind is fitted on some of them and judged on the rest.
+
+    Attributes
+    ----------
+    labels
+        Numbers of classes, as the output layer of the top has them.
+    """
+
+    texts: Sequence[str | tuple[str, str]]
+    labels: Sequence[int]
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.labels):
+            raise InvalidInput(
+                f"There are {len(self.texts)} texts and {len(self.labels)} labels: each text has one."
+            )
+        if not len(self.texts):
+            raise InvalidInput("There are no labelled texts: give at least one.")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def subset(self, rows: Sequence[int] | Ints) -> LabelledTexts:
+        return LabelledTexts([self.texts[k] for k in rows], [self.labels[k] for k in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some examples as tensors.
+
+    Attributes
+    ----------
+    inputs
+        What both models are called with; without an attention mask where nothing is padded.
+    tokens : bool (n, length)
+        True for tokens, False for padding.
+    targets : (n, length), or (n,) for classes
+        What is to be predicted; −100 where nothing is.
+    units : the shape of targets
+        The unit of resampling (document, passage or example) of each target.
+    """
+
+    inputs: dict[str, torch.Tensor]
+    tokens: torch.Tensor
+    targets: torch.Tensor
+    units: Ints = field()
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Sequences of tokens with their targets, all in memory; batches are made as they are asked for.
+
+    Attributes
+    ----------
+    ids : (n, length)
+    mask : bool (n, length)
+    targets : (n, length), or (n,) for classes
+        For masked models, the token itself wherever it may be asked for.
+    units : the shape of targets
+    segments : (n, length)
+        Which of two texts a token is of.
+    mask_token
+        Of masked models: what stands for a hidden token.
+    """
+
+    ids: Ints = field()
+    mask: npt.NDArray[np.bool_] = field()
+    targets: Ints = field()
+    units: Ints = field()
+    segments: Ints | None = None
+    mask_token: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.mask.sum())
+
+    @property
+    def n_units(self) -> int:
+        return len(np.unique(self.units[self.targets != NOT_ASKED]))
+
+    def batch(self, rows: Sequence[int] | Ints, *, device: Any = "cpu", draw: int = 0) -> Batch:
+        """The chosen rows; `draw` numbers the choice of hidden tokens of masked models."""
+        import torch
+
+        rows = np.asarray(rows, dtype=np.int64)
+        width = int(self.mask[rows].sum(1).max())
+        ids, mask = self.ids[rows, :width], self.mask[rows, :width]
+        targets = self.targets[rows] if self.targets.ndim == 1 else self.targets[rows, :width]
+        units = self.units[rows] if self.units.ndim == 1 else self.units[rows, :width]
+        if self.mask_token is not None:
+            hidden = self._hidden(rows, draw)[:, :width] & (targets != NOT_ASKED)
+            ids = np.where(hidden, self.mask_token, ids)
+            targets = np.where(hidden, targets, NOT_ASKED)
+        inputs = {"input_ids": torch.from_numpy(ids).to(device)}
+        tokens = torch.from_numpy(mask).to(device)
+        if not mask.all():
+            inputs["attention_mask"] = tokens.long()
+        if self.segments is not None:
+            inputs["token_type_ids"] = torch.from_numpy(self.segments[rows, :width]).to(device)
+        return Batch(inputs, tokens, torch.from_numpy(targets).to(device), units)
+
+    def _hidden(self, rows: Ints, draw: int) -> npt.NDArray[np.bool_]:
+        """Which tokens are hidden: the same in every call for the same row and draw, in any batch."""
+        drawn = [np.random.default_rng((draw, int(row))).random(self.ids.shape[1]) for row in rows]
+        return np.stack(drawn) < MASKED_SHARE
+
+
+def text_examples(packed: PackedText, *, task: str, tokenizer: Any, by_document: bool) -> Examples:
+    """Packed text as questions: the next token, or hidden ones.
+
+    A unit is the document of the predicted token, or the passage when `by_document` is False.
+    """
+    documents = packed.documents
+    passages = np.broadcast_to(np.arange(len(packed))[:, None], documents.shape)
+    units = np.where(documents == PADDING, PADDING, documents if by_document else passages)
+    asked = np.where(packed.mask, packed.ids, NOT_ASKED)
+    if task == "masked":
+        asked[:, 0] = NOT_ASKED  # the first token is the tokenizer's own
+        return Examples(packed.ids, packed.mask, asked, units, mask_token=_mask_token(tokenizer))
+    ahead = np.full_like(asked, NOT_ASKED)
+    ahead[:, :-1] = asked[:, 1:]
+    next_units = np.full_like(units, PADDING)
+    next_units[:, :-1] = units[:, 1:]
+    return Examples(packed.ids, packed.mask, ahead, next_units)
+
+
+def labelled_examples(data: LabelledTexts, *, tokenizer: Any, length: int, padding_id: int) -> Examples:
+    """Every text a sequence of its own, right-padded; longer ones are cut."""
+    pairs = isinstance(data.texts[0], tuple)
+    encoded = tokenizer(
+        [text[0] for text in data.texts] if pairs else list(data.texts),
+        [text[1] for text in data.texts] if pairs else None,
+        truncation=True,
+        max_length=length,
+        padding=False,
+        return_token_type_ids=pairs,
+        verbose=False,
+    )
+    rows = encoded["input_ids"]
+    segments = _filled(encoded["token_type_ids"], 0) if pairs else None
+    return Examples(
+        ids=_filled(rows, padding_id),
+        mask=_filled([[1] * len(row) for row in rows], 0).astype(bool),
+        targets=np.asarray(data.labels, dtype=np.int64),
+        units=np.arange(len(data), dtype=np.int64),
+        segments=segments,
+    )
+
+
+def _filled(rows: Sequence[Sequence[int]], fill: int) -> Ints:
+    matrix = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
+    for row, values in zip(matrix, rows, strict=True):
+        row[: len(values)] = values
+    return matrix
+
+
+def _mask_token(tokenizer: Any) -> int:
+    if tokenizer.mask_token_id is None:
+        raise InvalidInput("The tokenizer of a masked model has no mask token: set tokenizer.mask_token.")
+    return int(tokenizer.mask_token_id)

@@ -1,0 +1,116 @@
+"""Running two models as one: the bottom of one, φ, the top of the other. Only φ learns."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from thinkalike.activations.architectures import Part, Stack, layers_of
+from thinkalike.activations.inject import start_from, states_at, states_of
+from thinkalike.activations.selective_scan import fused_scan
+
+__all__ = ["StitchedModel", "bottom_states", "frozen", "top_output"]
+
+
+class StitchedModel(nn.Module):
+    """top_{>m} ∘ φ ∘ bottom_{≤l}, for any two architectures of the table and any inputs that they take.
+
+    The bottom's embeddings and blocks up to `layer_bottom`, φ, the top's blocks after `layer_top`, its final
+    norm and its output layer. Blocks that are not used do not run. Both models are set to evaluation and
+    their weights frozen; gradients reach φ only.
+
+    Parameters
+    ----------
+    bottom, top
+        Models, the top with its output layer.
+    layer_bottom, layer_top
+        0 stands for the embeddings, L for the answer of the last block.
+    phi
+        (…, width of the bottom) → (…, width of the top); the identity if not given.
+    part
+        Which stack of an encoder-decoder to stitch.
+
+    Examples
+    --------
+    >>> stitched = StitchedModel(gpt2, distilgpt2, 6, 3, phi)        # doctest: +SKIP
+    >>> stitched(input_ids=ids, attention_mask=mask).logits           # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        bottom: nn.Module,
+        top: nn.Module,
+        layer_bottom: int,
+        layer_top: int,
+        phi: nn.Module | None = None,
+        *,
+        part: Part | None = None,
+    ) -> None:
+        super().__init__()
+        self.bottom, self.top = bottom, top
+        self.phi = nn.Identity() if phi is None else phi
+        self.layer_bottom, self.layer_top = layer_bottom, layer_top
+        self._stacks = layers_of(bottom, part=part), layers_of(top, part=part)
+        for model in (bottom, top):
+            model.requires_grad_(False)
+        self.eval()
+
+    def train(self, mode: bool = True) -> StitchedModel:
+        """Train φ only: dropout stays off in the two models."""
+        super().train(False)
+        self.phi.train(mode)
+        return self
+
+    def forward(self, **inputs: Any) -> Any:
+        """What the top answers, as it answers by itself."""
+        bottom, top = self._stacks
+        with fused_scan(self.bottom), torch.no_grad():
+            states = states_at(bottom, self.layer_bottom, **accepted(bottom, bottom.model, inputs))
+        with fused_scan(self.top), start_from(top, self.layer_top, self.phi(states)):
+            return self.top(**accepted(top, self.top, inputs))
+
+
+def bottom_states(stack: Stack, layers: set[int], inputs: Mapping[str, Any]) -> dict[int, Tensor]:
+    """Several layers from one pass without gradients."""
+    with torch.no_grad():
+        return states_of(stack, layers, **accepted(stack, stack.model, inputs))
+
+
+def top_output(model: nn.Module, stack: Stack, layer: int, states: Tensor, inputs: Mapping[str, Any]) -> Any:
+    """The logits of `model` when `states` stand in for its `layer`."""
+    with start_from(stack, layer, states.to(next(model.parameters()).dtype)):
+        return model(**accepted(stack, model, inputs)).logits
+
+
+def accepted(stack: Stack, model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the inputs that the model takes; no cache where it could keep one."""
+    names = set(inspect.signature(model.forward).parameters)
+    if not stack.architecture.reads_mask:
+        names.discard("attention_mask")
+    taken = {name: value for name, value in inputs.items() if name in names}
+    return taken | ({"use_cache": False} if "use_cache" in names else {})
+
+
+@contextmanager
+def frozen(*models: nn.Module) -> Iterator[None]:
+    """No weight learns and no dropout acts while this lasts; Mamba runs through the fused scan on a CPU."""
+    unique = list(dict.fromkeys(models))
+    learning = [p for model in unique for p in model.parameters() if p.requires_grad]
+    training = [module for model in unique for module in model.modules() if module.training]
+    try:
+        with ExitStack() as contexts:
+            for model in unique:
+                model.eval()
+                model.requires_grad_(False)
+                contexts.enter_context(fused_scan(model))
+            yield
+    finally:
+        for parameter in learning:
+            parameter.requires_grad_(True)
+        for module in training:
+            module.training = True

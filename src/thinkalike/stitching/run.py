@@ -1,0 +1,335 @@
+"""`stitch`: the bottom of one model, φ, and the top of another, at one pair of layers or at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.progress import progress
+from thinkalike.stimuli.text import Split
+from thinkalike.stitching.checkpoint import Checkpoint
+from thinkalike.stitching.evaluation import Evaluation, evaluate
+from thinkalike.stitching.gathering import Gathered, gather, least_squares
+from thinkalike.stitching.job import Job, Layers, Role, Stitch, all_stitches, chosen_pairs, n_batches
+from thinkalike.stitching.maps import Map, get_kind, identity_start
+from thinkalike.stitching.model import bottom_states, frozen
+from thinkalike.stitching.reading import MOST_TOKENS, Material, Text, read_material
+from thinkalike.stitching.result import StitchResult
+from thinkalike.stitching.systems import System, Task, check_pair, open_system, untrained_copy
+from thinkalike.stitching.task import TaskFit, Training, train
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Fit = Literal["none", "least-squares", "task"]
+FITS = ("none", "least-squares", "task")
+TOKENS_AT_ONCE = 2048  # through a model
+
+
+def stitch(
+    bottom: str | Path | nn.Module,
+    top: str | Path | nn.Module,
+    text: Text,
+    *,
+    layers: Layers = "all",
+    kind: str = "affine",
+    fit: Fit | TaskFit | None = None,
+    test: Text | None = None,
+    rank: int | None = None,
+    floor: bool = True,
+    ceiling: bool = True,
+    task: Task | None = None,
+    names: tuple[str, str] | None = None,
+    tokenizer: Any = None,
+    split: Split | None = None,
+    length: int | None = None,
+    max_tokens: int = 400_000,
+    resamples: int = 2000,
+    tokens_at_once: int = TOKENS_AT_ONCE,
+    device: str | None = None,
+    dtype: str = "float32",
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+) -> StitchResult:
+    """Stitch the bottom of one model to the top of another, and say what it costs (Brown et al. 2023).
+
+    The stitched model is top_{>m} ∘ φ ∘ bottom_{≤l}: the bottom's embeddings and blocks up to layer l, φ, the
+    top's blocks after layer m, its final norm and its output layer. Everything but φ is frozen. The penalty
+    is the stitched loss minus the top's own loss, in nats per prediction, on text that φ was not fitted on.
+
+    Parameters
+    ----------
+    bottom, top
+        Hub ids, folders, bundled models, or loaded models with their output layer: two causal language
+        models, two masked ones, or two sequence classifiers. They must share a tokenizer.
+    text
+        The path of a text file or of a folder of them, documents as strings, or `LabelledTexts` for
+        classifiers.
+    layers
+        "all": every layer of the bottom with that of the top at the same relative depth. "grid": every one
+        with every one. Or numbers (the same layer of both), or pairs (layer of the bottom, of the top). Layer
+        0 is the embeddings, L the answer of the last block.
+    kind
+        Of φ: "identity", "affine", "layernorm-affine" (the paper's), "orthogonal" or "low-rank".
+    fit
+        "least-squares" (to the top's own states, closed form), "task" (by the loss of the task; settings in
+        `TaskFit`), or "none" for the identity. If not given, the identity is not fitted, the others by least
+        squares.
+    test
+        What to judge by, if not a fifth of the documents of `text`.
+    rank
+        Of a low-rank φ; a quarter of the narrower width.
+    floor, ceiling
+        Also stitch the top with itself, and the bottom's architecture with random weights, in the same way.
+    task
+        "causal", "masked" or "classification", if the models do not say.
+    names
+        To show; the models' own.
+    split
+        What a document of a file or folder is: "files", "paragraphs" or "lines". If not given, the files of a
+        folder and the paragraphs of a file.
+    length
+        Of a passage in tokens; as much as both models read, 1,024 at most.
+    max_tokens
+        Of the text that are used.
+    resamples
+        Of the documents, for 95 % intervals.
+    checkpoint
+        A file for the state of a fit by task loss: the same call again goes on from there. It is gone when
+        all is done.
+    """
+    how, fit = _how(kind, fit)
+    options: dict[str, Any] = {"task": task, "tokenizer": tokenizer, "device": device, "dtype": dtype}
+    shown = names or (None, None)
+    below, above = _open(bottom, top, shown, options, seed)
+    check_pair(below, above)
+    pairs = chosen_pairs(layers, below, above)
+    job = _job(below, above, pairs, floor=floor, ceiling=ceiling, seed=seed)
+    material = read_material(
+        text,
+        test,
+        above,
+        parts={"none": ["test"], "least-squares": ["fit", "test"]}.get(fit, ["fit", "validation", "test"]),
+        length=_length(length, below, above),
+        split=split,
+        max_tokens=max_tokens,
+        seed=seed,
+    )
+    settings = {
+        "layers": [list(pair) for pair in pairs],
+        "kind": kind,
+        "fit": fit,
+        "rank": rank,
+        "task_fit": asdict(how) if how is not None else None,
+        "task": above.task,
+        "models": {"bottom": below.about, "top": above.about},
+        "dtype": dtype,
+        "seed": seed,
+        "resamples": resamples,
+        "test_digest": _digest(material),
+        "tokens": {
+            part: getattr(material, part).n_tokens
+            for part in ("fit", "validation", "test")
+            if getattr(material, part) is not None
+        },
+    }
+    saved = None
+    if checkpoint is not None and how is not None:
+        saved = Checkpoint(checkpoint, _key(settings, job))
+    with frozen(*job.models):
+        gathered, phis, trained, found = _run(
+            job, material, kind, how, saved, rank=rank, seed=seed, tokens_at_once=tokens_at_once
+        )
+    if saved is not None:
+        saved.finish()
+    return _result(job, material, gathered, phis, trained, found, kind, fit, settings)
+
+
+def _how(kind: str, fit: Fit | TaskFit | None) -> tuple[TaskFit | None, Fit]:
+    """The settings of a fit by task loss, if it is one, and the name of the fit."""
+    get_kind(kind)
+    how = fit if isinstance(fit, TaskFit) else TaskFit() if fit == "task" else None
+    name: Any = "task" if how is not None else fit
+    if name is None:
+        name = "none" if kind == "identity" else "least-squares"
+    if name not in FITS:
+        raise UnknownName.among("way to fit φ", name, FITS)
+    if kind == "identity" and name != "none":
+        raise InvalidInput(f"The identity has nothing to fit: leave out fit={name!r}, or use kind='affine'.")
+    if kind != "identity" and name == "none":
+        raise InvalidInput(f"A φ of kind {kind!r} must be fitted: use fit='least-squares' or 'task'.")
+    return how, name
+
+
+def _open(
+    bottom: Any, top: Any, names: tuple[str | None, str | None], options: dict[str, Any], seed: int
+) -> tuple[System, System]:
+    """Both models; one that stands on both sides is loaded once."""
+    below = open_system(bottom, name=names[0], seed=seed, **options)
+    if bottom is top or (isinstance(bottom, (str, Path)) and str(bottom) == str(top)):
+        return below, below
+    above = open_system(top, name=names[1], seed=seed, **options)
+    if below.name == above.name:  # two models in memory, which have only their class for a name
+        return replace(below, name=f"{below.name} (bottom)"), replace(above, name=f"{above.name} (top)")
+    return below, above
+
+
+def _job(
+    bottom: System, top: System, pairs: list[tuple[int, int]], *, floor: bool, ceiling: bool, seed: int
+) -> Job:
+    bottoms: dict[Role, System] = {"pair": bottom}
+    floor = floor and bottom is not top  # a model on both sides is its own floor
+    if floor:
+        bottoms["self"] = top
+    if ceiling:
+        bottoms["untrained"] = untrained_copy(bottom, seed=seed)
+    return Job(bottoms, top, all_stitches(pairs, floor=floor, ceiling=ceiling))
+
+
+def _run(
+    job: Job,
+    material: Material,
+    kind: str,
+    how: TaskFit | None,
+    checkpoint: Checkpoint | None,
+    *,
+    rank: int | None,
+    seed: int,
+    tokens_at_once: int,
+) -> tuple[Gathered, dict[Stitch, nn.Module], dict[Stitch, Training], Evaluation]:
+    """Sum the moments, fit every φ, and judge it: one job with one bar."""
+    solving = kind != "identity" and (how is None or how.start == "least-squares")
+    reference = material.test if material.fit is None else material.fit
+    if not solving:
+        starts = {one: identity_start(kind, *_widths(job, one, reference)) for one in job.stitches}
+    passes = sum(n_batches(part, tokens_at_once) for part in (reference, material.test))
+    n_updates = 0 if how is None else how.steps * len(job.stitches)
+    with progress("Stitching", passes + n_updates) as step:
+        gathered = gather(
+            job, reference, kind=kind if solving else None, tokens_at_once=tokens_at_once, step=step
+        )
+        if solving:
+            starts = {one: least_squares(gathered, one, kind, rank) for one in job.stitches}
+        phis = {one: phi.to(job.device) for one, phi in starts.items()}
+        trained: dict[Stitch, Training] = {}
+        if how is not None:
+            assert material.fit is not None
+            assert material.validation is not None
+            trained = train(
+                job,
+                phis,
+                how,
+                material.fit,
+                material.validation,
+                seed=seed,
+                tokens_at_once=tokens_at_once,
+                step=step,
+                checkpoint=checkpoint,
+            )
+        found = evaluate(job, phis, material.test, gathered.top, tokens_at_once=tokens_at_once, step=step)
+    return gathered, phis, trained, found
+
+
+def _widths(job: Job, stitch: Stitch, examples: Any) -> tuple[tuple[int, int], tuple[str, str]]:
+    """The widths of the two layers, as the models themselves have them, and what they are called."""
+    batch = examples.batch([0], device=job.device)
+    system = job.bottoms[stitch.role]
+    below = bottom_states(system.stack, {stitch.layer_bottom}, batch.inputs)[stitch.layer_bottom]
+    above = bottom_states(job.top.stack, {stitch.layer_top}, batch.inputs)[stitch.layer_top]
+    names = f"{system.name}:{stitch.layer_bottom}", f"{job.top.name}:{stitch.layer_top}"
+    return (below.shape[-1], above.shape[-1]), names
+
+
+def _length(length: int | None, bottom: System, top: System) -> int:
+    for system in (bottom, top):
+        if length is not None and system.max_length is not None and length > system.max_length:
+            raise InvalidInput(
+                f"length={length}, but {system.name} reads at most {system.max_length} tokens: choose fewer."
+            )
+    if length is not None and length < 2:
+        raise InvalidInput(f"length={length}: a passage needs at least 2 tokens.")
+    return length or min(MOST_TOKENS, *(system.max_length or MOST_TOKENS for system in (bottom, top)))
+
+
+def _digest(material: Material) -> str:
+    from hashlib import sha256
+
+    test = material.test
+    arrays = (test.ids, test.mask, test.targets, test.units)
+    return sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
+
+
+def _key(settings: Mapping[str, Any], job: Job) -> str:
+    from thinkalike.activations.cache import digest_of
+
+    identities = {role: system.identity() for role, system in job.bottoms.items()}
+    return digest_of({**settings, "identities": identities, "top": job.top.identity()})
+
+
+def _result(
+    job: Job,
+    material: Material,
+    gathered: Gathered,
+    phis: Mapping[Stitch, nn.Module],
+    trained: Mapping[Stitch, Training],
+    found: Evaluation,
+    kind: str,
+    fit: Fit,
+    settings: Mapping[str, Any],
+) -> StitchResult:
+    used = np.flatnonzero(found.own.count)
+    curves = [
+        {**stitch._asdict(), "step": step, "split": split, "loss": loss}
+        for stitch, one in trained.items()
+        for step, split, loss in one.curve
+    ]
+    training = [
+        {"steps": one.last_step, "best_step": one.best_step, "stopped": one.stopped}
+        for one in trained.values()
+    ]
+    explained = [_explained(gathered, stitch, phis[stitch]) for stitch in job.stitches]
+    return StitchResult(
+        bottom=job.bottoms["pair"].name,
+        top=job.top.name,
+        task=job.top.task,
+        kind=kind,
+        fit=fit,
+        stitches=job.stitches,
+        losses=np.stack([found.stitched[stitch].loss[used] for stitch in job.stitches]),
+        correct=np.stack([found.stitched[stitch].correct[used] for stitch in job.stitches]),
+        own_losses=found.own.loss[used],
+        own_correct=found.own.correct[used],
+        counts=found.own.count[used],
+        unit=material.unit,
+        explained=np.array(explained),
+        checks=pd.DataFrame([vars(found.checks[stitch]) for stitch in job.stitches]),
+        curves=pd.DataFrame(curves, columns=[*Stitch._fields, "step", "split", "loss"]),
+        training=pd.DataFrame(training, columns=["steps", "best_step", "stopped"] if training else []),
+        cautions=(*material.cautions, *_cautions(trained, job)),
+        settings=settings,
+        depths=(job.bottoms["pair"].stack.n_blocks, job.top.stack.n_blocks),
+        phis=dict(phis),
+    )
+
+
+def _explained(gathered: Gathered, stitch: Stitch, phi: nn.Module) -> float:
+    if stitch not in gathered.products or not isinstance(phi, Map):
+        return float("nan")
+    pair, weight = gathered.pair(stitch), phi.matrix().detach().cpu().double().numpy()
+    return pair.explained(weight)
+
+
+def _cautions(trained: Mapping[Stitch, Training], job: Job) -> list[str]:
+    return [
+        f"The fit of {job.bottoms[stitch.role].name}:{stitch.layer_bottom} → {job.top.name}:"
+        f"{stitch.layer_top} diverged at step {one.last_step}: φ is that of step {one.best_step}, the best "
+        "before. Use a smaller learning rate."
+        for stitch, one in trained.items()
+        if one.stopped == "diverged"
+    ]

@@ -1,0 +1,108 @@
+"""Penalties with intervals over documents, and the paired test of A→B against B→A."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from thinkalike.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thinkalike.stitching.result import StitchResult
+
+Floats = npt.NDArray[np.float64]
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def ratio_interval(sums: Floats, counts: Floats, *, resamples: int, seed: int) -> Interval:
+    """Σ sums / Σ counts with percentile intervals from a bootstrap of the units.
+
+    Parameters
+    ----------
+    sums : (n_rows, n_units)
+        A row per stitch: over the predictions of a unit, the difference from the top's own.
+    counts : (n_units,)
+    """
+    value = sums.sum(axis=1) / counts.sum()
+    if resamples < 1 or len(counts) < 2:
+        return Interval(value, np.full(len(value), np.nan), np.full(len(value), np.nan))
+    weights = resampled(len(counts), resamples, seed)
+    means = (weights @ sums.T) / (weights @ counts)[:, None]
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
+    return Interval(value, low, high)
+
+
+def resampled(n_units: int, resamples: int, seed: int) -> Floats:
+    """(resamples, n_units) how often each unit is drawn."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=resamples).astype(np.float64)
+
+
+def sign_flip_p(differences: Floats, *, resamples: int, seed: int) -> float:
+    """Two-sided p of Σ differences = 0 when each unit's sign is a coin toss; the observed counts as one."""
+    rng = np.random.default_rng(seed)
+    signs = rng.integers(0, 2, size=(resamples, len(differences))) * 2.0 - 1.0
+    observed = abs(differences.sum())
+    as_far = (np.abs(signs @ differences) >= observed * (1 - 1e-12)).sum()
+    return float((1 + as_far) / (1 + resamples))
+
+
+def asymmetry(
+    forward: StitchResult, backward: StitchResult, *, resamples: int = 9_999, seed: int = 0
+) -> pd.DataFrame:
+    """Does A→B cost more than B→A? One row per pair of layers, from a test paired over documents.
+
+    difference = penalty(A→B at l, m) − penalty(B→A at m, l), in nats per prediction, with its bootstrap
+    interval and a two-sided sign-flip test over the units that both were judged by.
+
+    Parameters
+    ----------
+    forward, backward
+        From `ta.stitch(a, b, text)` and `ta.stitch(b, a, text)` with the same text, settings and seed.
+    """
+    if (forward.bottom, forward.top) != (backward.top, backward.bottom):
+        raise InvalidInput(
+            f"{forward.bottom} → {forward.top} and {backward.bottom} → {backward.top} are not the two ways "
+            "of one pair: swap bottom and top in the second."
+        )
+    if forward.settings["test_digest"] != backward.settings["test_digest"]:
+        raise InvalidInput("The two were judged by different texts: give both the same text and seed.")
+    counts = forward.counts
+    rows = []
+    for stitch in forward.stitches:
+        if stitch.role != "pair":
+            continue
+        there = forward.excess(stitch.layer_bottom, stitch.layer_top)
+        back = backward.find("pair", stitch.layer_top, stitch.layer_bottom)
+        if back is None:
+            continue
+        differences = there - backward.excess(stitch.layer_top, stitch.layer_bottom)
+        interval = ratio_interval(differences[None], counts, resamples=resamples, seed=seed)
+        rows.append(
+            {
+                "layer_a": stitch.layer_bottom,
+                "layer_b": stitch.layer_top,
+                "a_to_b": there.sum() / counts.sum(),
+                "b_to_a": (there - differences).sum() / counts.sum(),
+                "difference": interval.value[0],
+                "low": interval.low[0],
+                "high": interval.high[0],
+                "p": sign_flip_p(differences, resamples=resamples, seed=seed),
+                "n_units": len(counts),
+            }
+        )
+    if not rows:
+        raise InvalidInput("The two results share no pair of layers: stitch the same layers both ways.")
+    return pd.DataFrame(rows)

@@ -1,0 +1,242 @@
+"""Fitting φ by the loss of the task: all stitches together, batch by batch, each with its own optimiser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.progress import Step
+from thinkalike.stitching.evaluation import mean_loss, mean_losses
+from thinkalike.stitching.examples import Examples, Ints
+from thinkalike.stitching.job import Job, Stitch, rows_at_once
+from thinkalike.stitching.model import top_output
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from thinkalike.stitching.checkpoint import Checkpoint
+
+OPTIMIZERS = ("sgd", "adamw")
+STARTS = ("least-squares", "identity")
+LEARNING_RATES = {"sgd": 0.1, "adamw": 1e-3}
+MUCH_WORSE = 3.0  # times the loss at the start, or that of guessing: nothing comes back from there
+SMALLEST_GAIN = 1e-4  # in validation loss that counts as better
+
+
+@dataclass(frozen=True)
+class TaskFit:
+    """How φ is fitted by task loss; the defaults are the schedule of Brown et al. 2023.
+
+    SGD with Nesterov momentum 0.9, `steps` steps, the learning rate rising over `warmup` steps and falling
+    linearly to 0 at the end, gradients clipped to norm `clip`. The paper's "learning rate 1.0" follows
+    tuned-lens, whose 1.0 is 0.1 in torch's terms, lr · (1 − momentum). Its batches of 2¹⁸ tokens are out of
+    reach on a CPU: ours have `batch_tokens`.
+
+    Attributes
+    ----------
+    optimizer
+        "sgd" or "adamw".
+    learning_rate
+        0.1 for SGD and 0.001 for AdamW unless given.
+    weight_decay
+        Pulls φ to its start, not to 0.
+    start
+        "least-squares", or "identity" for layers of equal width.
+    every
+        Steps between two looks at the validation text; the φ that was best there is kept.
+    patience
+        Looks without a better one until this stitch stops; None never stops early.
+    validation_tokens
+        How many are looked at.
+    """
+
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    learning_rate: float | None = None
+    steps: int = 2000
+    warmup: int = 200
+    clip: float = 1.0
+    weight_decay: float = 1e-3
+    batch_tokens: int = 1024
+    start: Literal["least-squares", "identity"] = "least-squares"
+    every: int = 100
+    patience: int | None = 5
+    validation_tokens: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise UnknownName.among("optimizer", self.optimizer, OPTIMIZERS)
+        if self.start not in STARTS:
+            raise UnknownName.among("start", self.start, STARTS)
+        for name in ("steps", "every", "batch_tokens", "validation_tokens", "clip"):
+            if not getattr(self, name) > 0:
+                raise InvalidInput(f"{name}={getattr(self, name)}: it must be above 0.")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, from 0."""
+        peak = self.learning_rate or LEARNING_RATES[self.optimizer]
+        warmup = min(self.warmup, self.steps)
+        if step < warmup:
+            return peak * (step + 1) / warmup
+        return peak * (self.steps - step) / max(1, self.steps - warmup)
+
+    def optimise(self, phi: nn.Module) -> torch.optim.Optimizer:
+        if self.optimizer == "adamw":
+            return torch.optim.AdamW(phi.parameters(), lr=self.rate(0), weight_decay=self.weight_decay)
+        return torch.optim.SGD(
+            phi.parameters(), lr=self.rate(0), momentum=0.9, nesterov=True, weight_decay=self.weight_decay
+        )
+
+
+@dataclass
+class Training:
+    """One stitch on its way: φ, the best φ so far, and the curve.
+
+    Attributes
+    ----------
+    curve
+        Rows of step, split ("train" or "validation") and loss.
+    stopped
+        None while it runs, then "end", "patience" or "diverged".
+    last_step
+        The step that it stopped at.
+    """
+
+    phi: nn.Module
+    optimizer: torch.optim.Optimizer
+    best: dict[str, Tensor]
+    best_loss: float = math.inf
+    best_step: int = 0
+    first_loss: float = math.nan
+    looks_in_vain: int = 0
+    curve: list[tuple[int, str, float]] = field(default_factory=list)
+    recent: list[float] = field(default_factory=list)
+    stopped: str | None = None
+    last_step: int = 0
+
+    @classmethod
+    def begin(cls, phi: nn.Module, how: TaskFit) -> Training:
+        return cls(phi, how.optimise(phi), deepcopy(phi.state_dict()))
+
+    def update(self, loss: Tensor, step: int, how: TaskFit, guessing: float) -> None:
+        """One step of the optimiser, unless the loss has run away."""
+        value = float(loss.detach())
+        if math.isnan(self.first_loss):
+            self.first_loss = value
+        for group in self.optimizer.param_groups:
+            group["lr"] = how.rate(step)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = float(torch.nn.utils.clip_grad_norm_(self.phi.parameters(), how.clip))
+        limit = MUCH_WORSE * max(self.first_loss, guessing)
+        if not math.isfinite(value) or not math.isfinite(norm) or value > limit:
+            self.stop("diverged", step)
+            return
+        self.optimizer.step()
+        self.recent.append(value)
+
+    def look(self, loss: float, step: int, how: TaskFit) -> None:
+        """Take note of a validation loss after `step` steps; keep φ if it is the best so far."""
+        if self.recent:
+            self.curve.append((step, "train", float(np.mean(self.recent))))
+            self.recent.clear()
+        self.curve.append((step, "validation", loss))
+        if not math.isfinite(loss):
+            self.stop("diverged", step)
+        elif loss < self.best_loss:
+            self.looks_in_vain = 0 if loss < self.best_loss - SMALLEST_GAIN else self.looks_in_vain + 1
+            self.best_loss, self.best_step = loss, step
+            self.best = deepcopy(self.phi.state_dict())
+        else:
+            self.looks_in_vain += 1
+        if self.stopped is None and how.patience is not None and self.looks_in_vain >= how.patience:
+            self.stop("patience", step)
+
+    def stop(self, why: str, step: int) -> None:
+        self.stopped, self.last_step = why, step
+
+
+def train(
+    job: Job,
+    phis: Mapping[Stitch, nn.Module],
+    how: TaskFit,
+    fit: Examples,
+    validation: Examples,
+    *,
+    seed: int,
+    tokens_at_once: int,
+    step: Step | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> dict[Stitch, Training]:
+    """Fit every φ; afterwards each is the one that was best on the validation text."""
+    trainings = {stitch: Training.begin(phi.to(job.device), how) for stitch, phi in phis.items()}
+    begun = checkpoint.resume(trainings) if checkpoint is not None else 0
+    looked_at = _first(validation, how.validation_tokens)
+    guessing = math.log(_n_answers(job))
+    if step is not None:
+        step.advance(begun * len(trainings))
+    for number in range(begun, how.steps + 1):
+        running = {stitch: one for stitch, one in trainings.items() if one.stopped is None}
+        if running and (number % how.every == 0 or number == how.steps):
+            losses = mean_losses(
+                job, {s: one.phi for s, one in running.items()}, looked_at, tokens_at_once=tokens_at_once
+            )
+            for stitch, one in running.items():
+                one.look(losses[stitch], number, how)
+            if checkpoint is not None and number < how.steps:
+                checkpoint.save(trainings, number)
+            running = {stitch: one for stitch, one in running.items() if one.stopped is None}
+        if not running or number == how.steps:
+            break
+        rows, epoch = _rows(fit, number, how.batch_tokens, seed)
+        batch = fit.batch(rows, device=job.device, draw=epoch + 1)
+        states = job.states(batch, among=list(running))
+        for stitch, one in running.items():
+            mapped = one.phi(states[stitch.role, stitch.layer_bottom])
+            logits = top_output(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.inputs)
+            one.update(mean_loss(logits, batch), number, how, guessing)
+        if step is not None:
+            step.advance(len(trainings))
+    for one in trainings.values():
+        if one.stopped is None:
+            one.stop("end", how.steps)
+        one.phi.load_state_dict(one.best)
+    return trainings
+
+
+def _rows(examples: Examples, number: int, batch_tokens: int, seed: int) -> tuple[Ints, int]:
+    """The rows of a step, and how often all examples have been seen: a new order each time."""
+    size = min(rows_at_once(examples, batch_tokens), len(examples))
+    per_epoch = len(examples) // size
+    epoch, place = divmod(number, per_epoch)
+    order = np.random.default_rng((seed, epoch)).permutation(len(examples))
+    return order[place * size : (place + 1) * size], epoch
+
+
+def _first(examples: Examples, n_tokens: int) -> Examples:
+    from dataclasses import replace
+
+    n = max(1, min(len(examples), n_tokens // examples.ids.shape[1]))
+    segments = None if examples.segments is None else examples.segments[:n]
+    return replace(
+        examples,
+        ids=examples.ids[:n],
+        mask=examples.mask[:n],
+        targets=examples.targets[:n],
+        units=examples.units[:n],
+        segments=segments,
+    )
+
+
+def _n_answers(job: Job) -> int:
+    config: Any = job.top.model.config
+    if job.top.task == "classification":
+        return int(config.num_labels)
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    return int(text.vocab_size)
