@@ -1,6 +1,7 @@
 # Everything a newcomer needs, on a machine with Python 3.11+, git and make.
 #   make demo    set up, compare the bundled models, write the report
 #   make test    set up, run the tests
+#   make docs    set up, build the documentation into site/
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -8,7 +9,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TEST   := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test test-browser test-real lint types examples bench clean
+.PHONY: demo test test-browser test-real lint types docs examples bench clean
 
 demo: $(STAMP)
 	$(BIN)/thinkalike demo --out runs/demo
@@ -32,6 +33,10 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# Offline; a warning is an error.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 examples: $(STAMP)
 	set -e; for script in examples/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
@@ -41,8 +46,8 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,xarray,topology,dsa,gguf,vision]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,docs,xarray,topology,dsa,gguf,vision]"
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) runs out build dist
+	rm -rf $(VENV) runs out build dist site

@@ -91,7 +91,7 @@ def extract(
     ----------
     model
         A hub id, the path of a folder, the name of a bundled model, or a model that is already loaded.
-        A name may say more: MODEL[@REVISION][:encoder|:decoder][:untrained].
+        A name may say more: `MODEL[@REVISION][:encoder|:decoder][:untrained]`.
     stimuli
         `Stimuli`; or texts, which are then whole items; or images or sounds, as arrays or paths of images.
     inputs

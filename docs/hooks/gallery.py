@@ -1,0 +1,163 @@
+"""The gallery: a page per recipe, from the `findings.json` and the figures that its run left in docs/gallery.
+
+A recipe that has not been run has a page that says so, and how to run it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+MARK = "<!-- gallery -->"
+FOLDER = "gallery"
+BADGES = {"agrees": "agrees", "differs": "differs", "cannot be tested": "untested"}
+
+
+def on_config(config: Any) -> Any:
+    """Name the recipes in the navigation, below the gallery."""
+    for section in config.nav or []:
+        if isinstance(section, dict) and isinstance(section.get("Gallery"), list):
+            section["Gallery"] += [{name: page_of(name)} for name in recipes()]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the page of every recipe."""
+    from mkdocs.structure.files import File
+
+    for name, recipe in recipes().items():
+        text = page(recipe, Path(config.docs_dir) / FOLDER / name)
+        files.append(File.generated(config, page_of(name), content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, config: Any, **_: Any) -> str:
+    """Put the list of recipes where the mark is."""
+    return markdown.replace(MARK, overview(Path(config.docs_dir) / FOLDER)) if MARK in markdown else markdown
+
+
+def recipes() -> dict[str, Any]:
+    """Name → recipe, from the table of the package."""
+    from thinkalike.recipes import RECIPES
+
+    return dict(RECIPES)
+
+
+def page_of(name: str) -> str:
+    """The path of a recipe's page inside docs."""
+    return f"{FOLDER}/{name}/index.md"
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """What the run of a recipe found, or None if it has not been run."""
+    path = folder / "findings.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def overview(folder: Path) -> str:
+    """A line and a picture for every recipe."""
+    return "\n\n".join(_entry(recipe, folder / name) for name, recipe in recipes().items())
+
+
+def _entry(recipe: Any, folder: Path) -> str:
+    found = read(folder)
+    about = f"`{recipe.name}`: {recipe.shows} of {recipe.citation}."
+    lines = [f"## [{recipe.title}]({recipe.name}/index.md)", about]
+    lines.append(tally(found) if found else "Not run at this scale yet.")
+    picture = found and next(filter(None, (_picture(folder, f["name"]) for f in found["figures"])), None)
+    if picture:
+        lines.append(f"[![{recipe.title}]({recipe.name}/{picture})]({recipe.name}/index.md)")
+    return "\n\n".join(lines)
+
+
+def page(recipe: Any, folder: Path) -> str:
+    """Everything that one run found, as Markdown."""
+    head = [f"# {recipe.title}", f"{recipe.shows} of {recipe.citation}."]
+    command = f"```text\nthinkalike reproduce {recipe.name} --scale nano\n```"
+    found = read(folder)
+    if found is None:
+        return "\n\n".join([*head, "This recipe has not been run at nano scale yet. To run it:", command])
+    about = f"{tally(found)} Scale: {found['scale']}; {_duration(found['seconds'])}. To run it again:"
+    parts = [*head, about, command, *(f"*{_text(note)}*" for note in found["notes"])]
+    parts += [_statements("What the paper says, and what we find", found, beyond=False)]
+    parts += [_statements("Beyond the paper", found, beyond=True)]
+    parts += [_figure(figure, folder) for figure in found["figures"]]
+    parts += [_table(table) for table in found["tables"]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def tally(found: dict[str, Any]) -> str:
+    """`3 agree, 1 differs, 2 cannot be tested`, as badges."""
+    return " ".join(f"{badge(verdict)} {count}" for verdict, count in found["verdicts"].items())
+
+
+def badge(verdict: str) -> str:
+    """A verdict in its colour."""
+    return f'<span class="verdict {BADGES[verdict]}">{html.escape(verdict)}</span>'
+
+
+def _statements(title: str, found: dict[str, Any], *, beyond: bool) -> str:
+    own = [s for s in found["statements"] if s["beyond"] is beyond]
+    if not own:
+        return ""
+    rows = [
+        f"| {_text(s['paper'])} | {badge(s['verdict'])} | {_text(s['found'])}{_numbers(s)} |" for s in own
+    ]
+    return "\n".join([f"## {title}", "", "| the paper | verdict | what we find |", "|---|---|---|", *rows])
+
+
+def _numbers(statement: dict[str, Any]) -> str:
+    shown = [f"{_text(name)} {_number(value)}" for name, value in statement["numbers"].items()]
+    return f"<br><small>{'; '.join(shown)}</small>" if shown else ""
+
+
+def _figure(figure: dict[str, Any], folder: Path) -> str:
+    picture = _picture(folder, figure["name"])
+    if picture is None:
+        return ""
+    return f"## {_title(figure)}\n\n![{_text(figure['title'])}]({picture})\n\n{_text(figure['caption'])}"
+
+
+def _title(part: dict[str, Any]) -> str:
+    """Of a figure or a table, with its number in the paper."""
+    return _text(f"{part['title']} ({part['of_paper']})" if part["of_paper"] else part["title"])
+
+
+def _picture(folder: Path, name: str) -> str | None:
+    """The figure's file, relative to the recipe's page."""
+    found = sorted(folder.rglob(f"{name}.png"))
+    return found[0].relative_to(folder).as_posix() if found else None
+
+
+def _table(table: dict[str, Any]) -> str:
+    rows = table["rows"]
+    if not rows:
+        return ""
+    names = list(rows[0])
+    lines = ["| " + " | ".join(map(_text, names)) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(_number(row[name]) for name in names) + " |" for row in rows]
+    return "\n".join([f"## {_title(table)}", "", _text(table["caption"]), "", *lines])
+
+
+def _number(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _text(str(value))
+    text = f"{value:,.0f}" if float(value).is_integer() else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _text(text: object) -> str:
+    """Text of a run, safe inside a table of Markdown and inside HTML."""
+    escaped = html.escape(str(text), quote=False)
+    for mark in "\\|*_`[]$":
+        escaped = escaped.replace(mark, f"\\{mark}" if mark not in "|$" else f"&#{ord(mark)};")
+    return " ".join(escaped.split())

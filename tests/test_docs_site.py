@@ -1,0 +1,148 @@
+"""What the site makes from the code: commands, public names, formulas, and the gallery of recipes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import thinkalike
+from thinkalike.cli import app
+
+ROOT = Path(__file__).parents[1]
+RECIPE = SimpleNamespace(name="planted", title="A planted recipe", citation="Us 2024", shows="Figure 1")
+FOUND = {
+    "recipe": "planted",
+    "scale": "nano",
+    "seconds": 130.0,
+    "verdicts": {"agrees": 1, "differs": 1, "cannot be tested": 0},
+    "statements": [
+        {"paper": "a < b", "found": "1 < 2", "verdict": "agrees", "numbers": {"a|b": 0.5}, "beyond": False},
+        {"paper": "open", "found": "not so", "verdict": "differs", "numbers": {}, "beyond": True},
+    ],
+    "figures": [
+        {"name": "one", "title": "One", "caption": "With *stars*", "of_paper": "Figure 1"},
+        {"name": "lost", "title": "No file", "caption": "", "of_paper": ""},
+    ],
+    "tables": [
+        {"name": "t", "title": "T", "caption": "", "of_paper": "Table 1", "rows": [{"x": None, "y": -2}]},
+    ],
+    "notes": ["Be careful."],
+}
+
+
+def hook(name: str) -> ModuleType:
+    """A module of docs/hooks, as MkDocs loads it."""
+    spec = importlib.util.spec_from_file_location(f"hooks_{name}", ROOT / "docs" / "hooks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = hook("cli").on_page_markdown((ROOT / "docs" / "reference" / "cli.md").read_text("utf-8"))
+    sections = dict(re.findall(r"^## thinkalike (\w+)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert set(sections) == set(commands)
+    for name, command in commands.items():
+        assert command.help.split("\n")[0] in sections[name]
+        for parameter in command.params:
+            names = parameter.opts if parameter.param_type_name == "option" else []
+            for option in {*names, *parameter.secondary_opts} - {"--help"}:
+                assert f"`{option}`" in sections[name], f"{name} {option}"
+    assert "How many sentences to make. Default: `500`." in sections["stimuli"]
+    assert "Default: `--pack`" in sections["cka"]
+
+
+def reference() -> str:
+    """All pages of the Python reference, with the names filled in."""
+    fill = hook("api").on_page_markdown
+    return "\n".join(fill(page.read_text("utf-8")) for page in (ROOT / "docs" / "reference").glob("*.md"))
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = reference()
+    for name in set(thinkalike.__all__) - {"__version__"}:
+        assert re.search(rf"^::: thinkalike\.[\w.]+\.{name}$", text, re.MULTILINE), name
+
+
+def test_every_name_of_the_reference_exists() -> None:
+    for path in re.findall(r"^::: (\S+)$", reference(), re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        assert hasattr(importlib.import_module(module), name), path
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]))
+    docs = ROOT / "docs"
+    assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} == listed
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / page).read_text("utf-8")):
+            assert (ROOT / target).exists(), f"{page}: {target}"
+
+
+def test_formulas_become_mathml() -> None:
+    fill = hook("maths").on_page_content
+    made = fill(r'<p>So <span class="arithmatex">\(a &lt; b_f\)</span>.</p>')
+    assert made.startswith("<p>So <math")
+    assert "&lt;" in made or "&#x0003C;" in made
+    assert "arithmatex" not in made
+    assert 'display="block"' in fill('<div class="arithmatex">\\[\\sum_i x_i\\]</div>')
+
+
+def test_meanings_right_after_names_are_descriptions() -> None:
+    pytest.importorskip("griffe")
+    described = hook("docstrings").described
+    entries = "x, y : two arrays\nz\n    Already so."
+    text = f"Do.\n\nParameters\n----------\n{entries}\n\nReturns\n-------\nfloat : kept"
+    assert described(text) == text.replace("x, y : two arrays", "x, y\n    two arrays")
+
+
+@pytest.fixture
+def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
+    module = hook("gallery")
+    monkeypatch.setattr(module, "recipes", lambda: {"planted": RECIPE})
+    return module
+
+
+def test_a_recipe_that_was_not_run_says_so(gallery: Any, tmp_path: Path) -> None:
+    page = gallery.page(RECIPE, tmp_path / "planted")
+    assert "has not been run" in page
+    assert "thinkalike reproduce planted --scale nano" in page
+    assert "Not run" in gallery.overview(tmp_path)
+
+
+def test_findings_fill_the_gallery(gallery: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    (folder / "figures").mkdir(parents=True)
+    (folder / "figures" / "one.png").write_bytes(b"")
+    (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
+    page = gallery.page(RECIPE, folder)
+    assert '| a &lt; b | <span class="verdict agrees">agrees</span> | 1 &lt; 2<br>' in page
+    assert "<small>a&#124;b 0.5</small> |" in page
+    assert page.index("What the paper says") < page.index("a&#124;b") < page.index("Beyond the paper")
+    assert '| open | <span class="verdict differs">differs</span> | not so |' in page
+    assert "## One (Figure 1)\n\n![One](figures/one.png)\n\nWith \\*stars\\*" in page
+    assert "No file" not in page
+    assert "| – | −2 |" in page
+    assert "2 min" in page
+    assert "*Be careful.*" in page
+    assert "![A planted recipe](planted/figures/one.png)" in gallery.overview(tmp_path)
+
+
+def test_every_recipe_has_a_page_in_the_navigation(gallery: Any) -> None:
+    config = SimpleNamespace(nav=[{"Home": "index.md"}, {"Gallery": ["gallery/index.md"]}])
+    assert gallery.on_config(config).nav[1] == {
+        "Gallery": ["gallery/index.md", {"planted": "gallery/planted/index.md"}]
+    }
