@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,30 @@ class LabelledTexts:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @classmethod
+    def from_table(cls, path: str | Path) -> LabelledTexts:
+        """From a .csv, .tsv or .parquet file with the columns text (and second, of pairs) and label."""
+        import pandas as pd
+
+        path = Path(path)
+        try:
+            if path.suffix == ".parquet":
+                table = pd.read_parquet(path)
+            else:
+                table = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", keep_default_na=False)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"{path} cannot be read as a table of labelled texts ({error}).") from error
+        lacking = [name for name in ("text", "label") if name not in table]
+        if lacking:
+            have = ", ".join(map(str, table.columns))
+            raise InvalidInput(f"{path} has no column {lacking[0]!r}, only {have}: name the columns so.")
+        if not pd.api.types.is_integer_dtype(table["label"]):
+            raise InvalidInput(f"The labels in {path} are not whole numbers: number the classes from 0.")
+        texts: list[str | tuple[str, str]] = [str(text) for text in table["text"]]
+        if "second" in table:
+            texts = list(zip(map(str, table["text"]), map(str, table["second"]), strict=True))
+        return cls(texts, [int(label) for label in table["label"]])
 
     def subset(self, rows: Sequence[int] | Ints) -> LabelledTexts:
         return LabelledTexts([self.texts[k] for k in rows], [self.labels[k] for k in rows])

@@ -183,7 +183,8 @@ def train(
         step.advance(begun * len(trainings))
     for number in range(begun, how.steps + 1):
         running = {stitch: one for stitch, one in trainings.items() if one.stopped is None}
-        if running and (number % how.every == 0 or number == how.steps):
+        looking = number % how.every == 0 or number == how.steps
+        if running and looking and not number == begun > 0:  # where it went on, it has looked already
             losses = mean_losses(
                 job, {s: one.phi for s, one in running.items()}, looked_at, tokens_at_once=tokens_at_once
             )

@@ -1,0 +1,294 @@
+"""`thinkalike stitch`: what it costs to put the top of one model on the bottom of another."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thinkalike.cli.app import app
+from thinkalike.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from thinkalike.stitching.result import StitchResult
+
+STITCHING = "stitching"  # the folder of a run directory that holds its stitchings
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+@app.command()
+def stitch(
+    bottom: Annotated[
+        str,
+        typer.Argument(metavar="BOTTOM", help="A hub id, folder or bundled model; NAME=MODEL gives a name."),
+    ],
+    top: Annotated[str, typer.Argument(metavar="TOP", help="The same; it must share BOTTOM's tokenizer.")],
+    text: Annotated[
+        Path,
+        typer.Option(
+            help="A text file or a folder of .txt files; for classifiers a .csv, .tsv or .parquet table with "
+            "the columns text (and second), label."
+        ),
+    ],
+    kind: Annotated[
+        str, typer.Option(help="Of φ: identity, affine, layernorm-affine, orthogonal or low-rank.")
+    ] = "affine",
+    fit: Annotated[
+        str | None,
+        typer.Option(help="least-squares or task.", show_default="least-squares; identity: none"),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            help="all: each with its counterpart. grid: each with each. 0,2,4: these. 1:2,1:3: these pairs.",
+            show_default="all; with --run: grid",
+        ),
+    ] = None,
+    both_ways: Annotated[
+        bool, typer.Option("--both-ways", help="Also TOP to BOTTOM, with a paired test over documents.")
+    ] = False,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="A run of `thinkalike compare` with both models: its report then shows all three views."
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="What to judge by.", show_default="a fifth of the documents")
+    ] = None,
+    floor: Annotated[bool, typer.Option(help="Also stitch TOP with itself.")] = True,
+    ceiling: Annotated[bool, typer.Option(help="Also stitch an untrained copy of BOTTOM.")] = True,
+    rank: Annotated[
+        int | None, typer.Option(help="Of a low-rank φ.", show_default="a quarter of the width")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Of a fit by task loss.")] = 2000,
+    optimizer: Annotated[str, typer.Option(help="sgd, as in the paper, or adamw.")] = "sgd",
+    learning_rate: Annotated[
+        float | None, typer.Option(help="At its highest.", show_default="sgd: 0.1; adamw: 0.001")
+    ] = None,
+    start: Annotated[str, typer.Option(help="Of a fit by task loss: least-squares or identity.")] = (
+        "least-squares"
+    ),
+    batch_tokens: Annotated[int, typer.Option(help="Tokens of a step.")] = 1024,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of a passage.", show_default="as both read, up to 1024")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="A document is one of the files, paragraphs or lines.",
+            show_default="paragraphs of a file, files of a folder",
+        ),
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(help="Read no more of the text.")] = 400_000,
+    task: Annotated[
+        str | None,
+        typer.Option(help="causal, masked or classification.", show_default="what the models are made for"),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, … Default: a GPU where there is one.")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.")
+    ] = "float32",
+    seed: Annotated[int, typer.Option(help="Of the division of the text, batches and resamples.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder for tables and figures.", show_default="RUN/stitching/…, or runs/stitch-NAMES"
+        ),
+    ] = None,
+) -> None:
+    """Put the top of one model on the bottom of another, and say what it costs at each layer."""
+    from thinkalike.cli.compare import parse_models
+    from thinkalike.stitching import TaskFit
+    from thinkalike.stitching import stitch as stitch_models
+
+    named = parse_models(list(dict.fromkeys([bottom, top])))
+    names = tuple(named) * 2 if len(named) == 1 else tuple(named)
+    comparison = None if run is None else _comparison(run, names)
+    choice = _layers(layers or ("all" if run is None else "grid"))
+    chosen: Any = fit
+    if fit == "task":
+        chosen = TaskFit(
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            steps=steps,
+            warmup=min(200, steps // 10),
+            batch_tokens=batch_tokens,
+            start=start,
+        )
+    ways = [names, names[::-1]] if both_ways and len(named) == 2 else [names]
+    results = []
+    for below, above in ways:
+        folder = _folder(out, run, below, above)
+        results.append(
+            stitch_models(
+                named[below],
+                named[above],
+                _data(text),
+                layers=choice if (below, above) == names else _swapped(choice),
+                kind=kind,
+                fit=chosen,
+                test=None if test is None else _data(test),
+                rank=rank,
+                floor=floor,
+                ceiling=ceiling,
+                task=task,
+                names=(below, above),
+                split=split,
+                length=length,
+                max_tokens=max_tokens,
+                device=device,
+                dtype=dtype,
+                seed=seed,
+                checkpoint=folder / "unfinished.safetensors",
+            )
+        )
+        _write(results[-1], folder)
+    table = _asymmetry(results, _folder(out, run, *names))
+    page = None
+    if comparison is not None and run is not None:
+        from thinkalike.report import write_report
+
+        page = write_report(comparison, run)
+    _close(results, table, _folder(out, run, *names), page)
+
+
+def _comparison(run: Path, names: Sequence[str]) -> Any:
+    """The comparison of a run, if it has both models; told before anything is stitched."""
+    from thinkalike.comparison import Comparison
+
+    found = Comparison.load(run)
+    for name in names:
+        if name not in found.systems:
+            raise InvalidInput(
+                f"{name} is not in the run {run}, which has {', '.join(found.systems)}: use the same names "
+                "(NAME=MODEL), or compare the two first."
+            )
+    return found
+
+
+def _layers(text: str) -> Any:
+    """`all`, `grid`, `0,2,4` or `1:2,1:3`."""
+    if text in ("all", "grid"):
+        return text
+    try:
+        parts = [[int(number) for number in part.split(":")] for part in text.split(",")]
+        if any(len(part) > 2 for part in parts):
+            raise ValueError
+    except ValueError:
+        raise InvalidInput(
+            f"--layers {text!r}: write all, grid, numbers such as 0,2,4, or pairs such as 1:2,1:3."
+        ) from None
+    return [(part[0], part[-1]) for part in parts]
+
+
+def _swapped(layers: Any) -> Any:
+    return layers if isinstance(layers, str) else [(b, a) for a, b in layers]
+
+
+def _data(path: Path) -> Any:
+    from thinkalike.stitching import LabelledTexts
+
+    return LabelledTexts.from_table(path) if path.suffix in TABLES else path
+
+
+def _folder(out: Path | None, run: Path | None, bottom: str, top: str) -> Path:
+    from thinkalike.comparison.files import file_name
+
+    name = file_name(f"{bottom}-to-{top}")
+    if out is not None:
+        return out / name
+    return Path("runs") / f"stitch-{name}" if run is None else run / STITCHING / name
+
+
+def _write(result: StitchResult, folder: Path) -> None:
+    result.save(folder)
+    figures = {"penalty": result.plot()}
+    if result.task == "classification":
+        figures["accuracy"] = result.plot("accuracy_drop")
+    if not result.curves.empty:
+        figures["curves"] = result.plot_curves()
+    for name, chart in figures.items():
+        chart.save(folder / f"{name}.png", scale_factor=2)
+        chart.save(folder / f"{name}.svg")
+
+
+def _asymmetry(results: Sequence[StitchResult], folder: Path) -> pd.DataFrame | None:
+    from thinkalike.stitching import asymmetry
+
+    if len(results) < 2:
+        return None
+    table = asymmetry(results[0], results[1])
+    table.to_parquet(folder / "asymmetry.parquet", index=False)
+    table.to_csv(folder / "asymmetry.csv", index=False)
+    return table
+
+
+def _close(
+    results: Sequence[StitchResult], asymmetry: pd.DataFrame | None, folder: Path, page: Path | None
+) -> None:
+    """A table of the penalties, what a mismatch of depth costs, the paired test, and where the files are."""
+    from textwrap import fill
+
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for result in results:
+        by_accuracy = result.task == "classification"
+        typer.echo(
+            f"\n{result.bottom} → {result.top}: {result.kind}, {result.fit}; own loss "
+            f"{result.own_loss:.3f} nats, accuracy {result.own_accuracy:.1%}, over "
+            f"{int(result.counts.sum()):,} predictions in {len(result.counts)} {result.unit}"
+        )
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        columns = ["layers", "penalty", "95 %", "floor", "ceiling", "accuracy drop", "outside"]
+        for name in columns:
+            table.add_column(name, justify="left" if name == "layers" else "right")
+        frame = result.to_frame()
+        shown = frame if len(frame) <= 30 else frame.nsmallest(10, "penalty")
+        for _, row in shown.iterrows():
+            low, high = (row["drop_low"], row["drop_high"]) if by_accuracy else (row["low"], row["high"])
+            table.add_row(
+                f"{row['layer_bottom']} → {row['layer_top']}",
+                f"{row['penalty']:.3f}",
+                f"{low:.3f} … {high:.3f}",
+                f"{row['floor']:.3f}",
+                f"{row['ceiling']:.3f}",
+                f"{row['accuracy_drop']:.1%}",
+                f"{row['outside']:.0%}",
+            )
+        console.print(table)
+        notes = [*result.cautions, *_depth_note(result)]
+        if len(shown) < len(frame):
+            notes.insert(0, f"The cheapest 10 of {len(frame)} pairs of layers.")
+        for note in notes:
+            typer.echo(fill(f"· {note}", console.width, initial_indent="  ", subsequent_indent="    "))
+    if asymmetry is not None:
+        mean = asymmetry["difference"].mean()
+        n_clear = int((asymmetry["p"] < 0.05).sum())
+        a, b = results[0].bottom, results[0].top
+        typer.echo(
+            f"\n{a} → {b} costs {abs(mean):.3f} nats {'more' if mean > 0 else 'less'} than {b} → {a} on the "
+            f"mean of {len(asymmetry)} pairs of layers; {n_clear} of them differ with p < 0.05 (paired over "
+            f"{results[0].unit})."
+        )
+    typer.echo(f"\nTables and figures: {folder}")
+    if page is not None:
+        typer.echo(f"Report: {page}")
+
+
+def _depth_note(result: StitchResult) -> list[str]:
+    rho, p = result.depth_mismatch()
+    if isnan(rho):
+        return []
+    verdict = "costs more" if rho > 0 else "does not cost more"
+    return [f"A mismatch of depth {verdict}: ρ = {rho:.2f} between it and the penalty (p = {p:.2g})."]

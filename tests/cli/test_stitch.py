@@ -1,0 +1,96 @@
+"""`thinkalike stitch`: from two models and a text to tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from thinkalike.errors import InvalidInput
+from thinkalike.stitching import StitchResult
+
+PARAGRAPHS = [f"Paragraph {k} says that the old woman sings of {k * 7} princes." for k in range(40)]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "corpus.txt"
+    path.write_text("\n\n".join(PARAGRAPHS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def two(tiny_models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two causal models with one tokenizer."""
+    return [tiny_models["tiny-gpt2"], tiny_models["tiny-mamba"]]
+
+
+def test_both_ways_with_tables_and_figures(
+    run: Callable[..., Any], two: list[Path], text: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    result = run("stitch", *two, "--text", text, "--length", 32, "--both-ways", "--out", out)
+    assert result.exit_code == 0
+    there = out / "tiny-gpt2-to-tiny-mamba"
+    table = pd.read_parquet(there / "stitching.parquet")
+    assert set(table["role"]) == {"pair", "self", "untrained"}
+    assert len(table) == 9
+    assert (out / "tiny-mamba-to-tiny-gpt2" / "stitching.json").exists()
+    assert len(pd.read_csv(there / "asymmetry.csv")) == 3
+    assert (there / "penalty.png").read_bytes().startswith(b"\x89PNG")
+    assert (there / "penalty.svg").read_text().startswith("<svg")
+    assert "tiny-gpt2 → tiny-mamba: affine, least-squares" in result.stdout
+    assert "paired over documents" in " ".join(result.stdout.split())
+    assert "0 → 0" in result.stdout
+
+
+def test_task_loss_of_chosen_pairs(
+    run: Callable[..., Any], two: list[Path], text: Path, tmp_path: Path
+) -> None:
+    options = ["--fit", "task", "--steps", 10, "--optimizer", "adamw", "--batch-tokens", 128, "--no-ceiling"]
+    layers = ["--layers", "1:1,1:2", "--kind", "orthogonal"]
+    result = run("stitch", *two, "--text", text, "--length", 32, *options, *layers, "--out", tmp_path)
+    assert result.exit_code == 0
+    folder = tmp_path / "tiny-gpt2-to-tiny-mamba"
+    found = StitchResult.load(folder)
+    assert [tuple(stitch) for stitch in found.stitches[:2]] == [("pair", 1, 1), ("pair", 1, 2)]
+    assert (found.kind, found.fit) == ("orthogonal", "task")
+    assert found.settings["task_fit"]["optimizer"] == "adamw"
+    assert (folder / "curves.png").exists()
+    assert not (folder / "unfinished.safetensors").exists()
+    assert "mismatch of depth" in " ".join(result.stdout.split())
+
+
+def test_a_model_with_itself(run: Callable[..., Any], two: list[Path], text: Path, tmp_path: Path) -> None:
+    result = run(
+        "stitch", two[0], two[0], "--text", text, "--kind", "identity", "--layers", "0,2", "--out", tmp_path
+    )
+    frame = StitchResult.load(tmp_path / "tiny-gpt2-to-tiny-gpt2").to_frame()
+    assert list(frame["layer_top"]) == [0, 2]
+    assert frame["penalty"].abs().max() < 1e-5
+    assert result.exit_code == 0
+
+
+def test_errors_are_errors(run: Callable[..., Any], two: list[Path], text: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"--layers '0;2': write all, grid, numbers"):
+        run("stitch", *two, "--text", text, "--layers", "0;2", "--out", tmp_path / "out")
+    with pytest.raises(InvalidInput, match="write all, grid"):
+        run("stitch", *two, "--text", text, "--layers", "0:1:2", "--out", tmp_path / "out")
+    with pytest.raises(InvalidInput, match="There is no text at"):
+        run("stitch", *two, "--text", tmp_path / "nothing.txt", "--out", tmp_path / "out")
+    table = tmp_path / "table.csv"
+    table.write_text("sentence,label\na,0\n")
+    with pytest.raises(InvalidInput, match="has no column 'text', only sentence, label"):
+        run("stitch", *two, "--text", table, "--out", tmp_path / "out")
+    table.write_text("text,label\na,yes\n")
+    with pytest.raises(InvalidInput, match="are not whole numbers"):
+        run("stitch", *two, "--text", table, "--out", tmp_path / "out")
+    table.write_text("text,second,label\na,b,0\n")
+    with pytest.raises(InvalidInput, match="are for sequence classifiers"):
+        run("stitch", *two, "--text", table, "--out", tmp_path / "out")
+    with pytest.raises(InvalidInput, match="cannot be read as a table"):
+        run("stitch", *two, "--text", tmp_path / "none.csv", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
