@@ -10,7 +10,9 @@ from thinkalike.charts.theme import LIGHT, SHAPES, Theme, layered
 INTERVAL = ("mean", "low", "high")
 
 
-def group_means(data: pd.DataFrame, *, label: str, title: str = "", theme: Theme = LIGHT) -> alt.LayerChart:
+def group_means(
+    data: pd.DataFrame, *, label: str, title: str = "", x_title: str = "layer", theme: Theme = LIGHT
+) -> alt.LayerChart:
     """Means within and between groups with their intervals (Figures 2 and 8 of Brown et al. 2023).
 
     Parameters
@@ -24,7 +26,7 @@ def group_means(data: pd.DataFrame, *, label: str, title: str = "", theme: Theme
     shapes = alt.Scale(domain=pairs, range=_shapes(len(pairs)))
     legend = alt.Legend(symbolOpacity=1) if over_layers else None
     x = (
-        alt.X("layer:O", sort=layers, title="layer")
+        alt.X("layer:O", sort=layers, title=x_title)
         if over_layers
         else alt.X("pair:N", sort=pairs, title=None)
     )

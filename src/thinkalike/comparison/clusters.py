@@ -45,9 +45,11 @@ class Clusters:
         from thinkalike.charts.groups import dendrogram
         from thinkalike.charts.theme import get_theme, themed
 
-        groups = self.groups or ("models",) * len(self.systems)
-        tree, leaves = _drawn(self.merges, self.systems, groups)
-        return themed(dendrogram(tree, leaves, theme=get_theme(theme)), get_theme(theme))
+        return themed(dendrogram(*self.tree(), theme=get_theme(theme)), get_theme(theme))
+
+    def tree(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """What `charts.groups.dendrogram` draws: the forks, and the leaves from top to bottom."""
+        return _drawn(self.merges, self.systems, self.groups or ("models",) * len(self.systems))
 
 
 def cluster_models(

@@ -1,0 +1,97 @@
+"""The figures: plain tables in, charts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import pandas as pd
+
+from thinkalike.charts.groups import dendrogram, group_means, model_map
+from thinkalike.charts.theme import LIGHT, SHAPES, themed
+from thinkalike.recipes.brown2023_generalization.groups import GENERALIZING, HEURISTIC
+
+if TYPE_CHECKING:
+    from thinkalike.comparison.clusters import Clusters
+
+OTHERS = "others"
+
+
+def spread_chart(data: pd.DataFrame) -> Any:
+    """data : rows of `model`, `inside`, `outside`, `group`."""
+    order = [GENERALIZING, HEURISTIC, *([OTHERS] if OTHERS in set(data["group"]) else [])]
+    colors = [*LIGHT.system_colors(2), LIGHT.muted][: len(order)]
+    percent = alt.Axis(format="%", tickCount=5)
+    near = alt.Scale(zero=False, padding=12)
+    chart = (
+        alt.Chart(data)
+        .mark_point(filled=True, size=70, opacity=0.85)
+        .encode(
+            x=alt.X("inside:Q", title="right in distribution", axis=percent, scale=near),
+            y=alt.Y("outside:Q", title="right out of distribution", axis=percent, scale=near),
+            color=alt.Color("group:N", scale=alt.Scale(domain=order, range=colors), title=None),
+            shape=alt.Shape(
+                "group:N", scale=alt.Scale(domain=order, range=list(SHAPES[: len(order)])), title=None
+            ),
+            tooltip=[
+                "model:N",
+                alt.Tooltip("inside:Q", format=".1%"),
+                alt.Tooltip("outside:Q", format=".1%"),
+            ],
+        )
+        .properties(width=340, height=260)
+    )
+    return themed(chart)
+
+
+def by_share(data: pd.DataFrame, *, label: str, title: str = "") -> alt.LayerChart:
+    """Means within and between groups over the share of the layers; to be joined or themed."""
+    shown = data.assign(layer=[f"{share:.2f}".rstrip("0").rstrip(".") for share in data["layer"]])
+    return group_means(shown, label=label, title=title, x_title="share of the layers from the bottom")
+
+
+def figure_2(penalties: pd.DataFrame, cka: pd.DataFrame) -> Any:
+    left = by_share(penalties, label="cost in accuracy", title="Identity stitching, in distribution")
+    right = by_share(cka, label="CKA", title="CKA, in distribution")
+    return themed(
+        alt.hconcat(left, right, spacing=40).resolve_scale(color="independent", shape="independent")
+    )
+
+
+def figure_7(accuracies: pd.DataFrame) -> Any:
+    return themed(
+        by_share(accuracies, label="right, HANS-like", title="Identity stitching, out of distribution")
+    )
+
+
+def variants_chart(means: Mapping[str, pd.DataFrame]) -> Any:
+    parts = [
+        by_share(one, label="CKA", title=name).properties(width=300, height=190)
+        for name, one in means.items()
+    ]
+    rows = [alt.hconcat(*parts[k : k + 2], spacing=40) for k in range(0, len(parts), 2)]
+    return themed(alt.vconcat(*rows, spacing=24))
+
+
+def figure_8(means: pd.DataFrame, places: pd.DataFrame, *, stress: float) -> Any:
+    """means : of distances by pair of groups. places : `system`, `group`, `x`, `y`."""
+    left = group_means(means, label="distance by CKA", title="Within and between groups")
+    right = model_map(places, title=f"Map of the models (stress {stress:.2f})")
+    joined = alt.hconcat(left, right, spacing=40)
+    return themed(joined.resolve_scale(color="independent", shape="independent"))
+
+
+def trees(clusters: Mapping[str, Clusters]) -> Any:
+    parts = [
+        dendrogram(*one.tree(), title=f"From {name}").properties(width=200) for name, one in clusters.items()
+    ]
+    return themed(alt.hconcat(*parts, spacing=90))
+
+
+def barrier_chart(means: pd.DataFrame) -> Any:
+    return themed(group_means(means, label="barrier of the loss (nats)"))
+
+
+def group_of(name: str, choice: Any) -> str:
+    return dict(zip(choice.names, choice.groups, strict=True)).get(name, OTHERS)

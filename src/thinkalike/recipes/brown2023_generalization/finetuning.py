@@ -1,0 +1,167 @@
+"""Many classifiers from one pretrained model, which differ only in the seed (McCoy et al. 2020).
+
+The seed draws the output layer and the order of the training pairs. A finished model lies in a folder of its
+own, so an interrupted run loses at most the model in work.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thinkalike.recipes.brown2023_generalization.classifiers import Questions, loss_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from thinkalike.recipes.brown2023_generalization.data import Pairs
+
+WARM_UP = 0.1  # of all steps
+CLIP = 1.0
+DECAY = 0.01
+HIDDEN = 0.35  # of the tokens of a hypothesis, when the model learns to read pairs
+
+
+def fine_tuned(
+    base: nn.Module, questions: Questions, *, seed: int, steps: int, batch: int, rate: float
+) -> nn.Module:
+    """A classifier from the body of `base`: new output layer, then `steps` of AdamW over `questions`."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    body: Any = base.base_model
+    config = copy.deepcopy(body.config)
+    config.num_labels = questions.right.shape[1]
+    order = _epochs(len(questions), batch, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
+        # The pooler belongs to the new output layer: masked models have none.
+        model.base_model.load_state_dict(body.state_dict(), strict=False)
+
+        def loss() -> torch.Tensor:
+            rows = next(order)
+            return loss_of(model(**questions.inputs(rows)).logits, questions.right[rows]).mean()
+
+        model.train()
+        _optimise(model.parameters(), loss, steps=steps, rate=rate)
+    return model.eval()
+
+
+def pair_reader(
+    base: nn.Module, pairs: Pairs, *, tokenizer: Any, seed: int, steps: int, batch: int, rate: float
+) -> nn.Module:
+    """`base`, a masked BERT, trained on with pairs as BERT was: hidden words, and what belongs together.
+
+    BERT has seen pairs of sentences in its pretraining, our small model has not. Half of the hypotheses are
+    those of other premises. No label is shown: whether a hypothesis that belongs to its premise also follows
+    from it makes no difference here.
+    """
+    import torch
+
+    ids, mask, hypothesis = _pair_tokens(pairs, tokenizer)
+    n = len(pairs) // 2
+    together = torch.arange(len(ids)) < n
+    order = _epochs(len(ids), batch, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = copy.deepcopy(base).train()
+        judge = torch.nn.Linear(model.config.hidden_size, 2)  # reads the first token; not kept
+
+        def loss() -> torch.Tensor:
+            rows = next(order)
+            width = int(mask[rows].sum(1).max())
+            shown, where = ids[rows, :width], hypothesis[rows, :width]
+            hidden = (torch.rand(shown.shape, generator=generator) < HIDDEN) & where
+            hidden[0, int(where[0].nonzero()[0])] = True  # never nothing to predict
+            states = model.bert(
+                input_ids=shown.masked_fill(hidden, tokenizer.mask_token_id),
+                attention_mask=mask[rows, :width],
+            ).last_hidden_state
+            # Logits only where they are asked for: over a whole vocabulary they cost as much as a block.
+            words = torch.nn.functional.cross_entropy(model.cls(states[hidden]), shown[hidden])
+            belongs = judge(states[:, 0])
+            return words + torch.nn.functional.cross_entropy(belongs, together[rows].long())
+
+        _optimise([*model.parameters(), *judge.parameters()], loss, steps=steps, rate=rate)
+    return model.eval()
+
+
+def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Ids, mask, which tokens are of the hypothesis; in the second half those of other premises."""
+    half = len(pairs) // 2
+    premises, hypotheses = (list(column) for column in zip(*pairs.texts, strict=True))
+    hypotheses[half:] = [*hypotheses[half + 1 :], hypotheses[half]]
+    encoded = tokenizer(premises, hypotheses, padding=True, return_tensors="pt")
+    ids, mask = encoded["input_ids"], encoded["attention_mask"]
+    ends = ids == tokenizer.sep_token_id
+    return ids, mask, (ends.cumsum(1) == 1) & ~ends
+
+
+def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Any) -> Path:
+    """The folder of a model that is made once: complete, or not there."""
+    if not (folder / "config.json").exists():
+        part = folder.with_name(f".{folder.name}.{os.getpid()}")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        try:
+            _save(make(), tokenizer, part)
+            os.replace(part, folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """As transformers saves it, without its bar."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _optimise(
+    parameters: Iterable[torch.nn.Parameter], loss: Callable[[], torch.Tensor], *, steps: int, rate: float
+) -> None:
+    """AdamW with warm-up and linear decay."""
+    import torch
+
+    every = list(parameters)
+    optimiser = torch.optim.AdamW(every, lr=rate, weight_decay=DECAY, fused=True)
+    warm = max(1, round(WARM_UP * steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
+    )
+    for _ in range(steps):
+        optimiser.zero_grad()
+        loss().backward()
+        torch.nn.utils.clip_grad_norm_(every, CLIP)
+        optimiser.step()
+        schedule.step()
+
+
+def _epochs(n: int, batch: int, seed: int) -> Iterator[torch.Tensor]:
+    """Rows of one batch after the other, every row once before any comes again."""
+    import torch
+
+    rng = np.random.default_rng(seed)
+    waiting = np.empty(0, dtype=np.int64)
+    while True:
+        while len(waiting) < batch:
+            waiting = np.concatenate([waiting, rng.permutation(n)])
+        yield torch.from_numpy(waiting[:batch])
+        waiting = waiting[batch:]

@@ -1,0 +1,84 @@
+"""CKA between the chosen classifiers, read in four ways: before or after the residual, padding or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.comparison.model_distances import block_places, model_distances
+from thinkalike.measures.over_text import stream_cka
+from thinkalike.recipes.brown2023_generalization.data import Pairs
+from thinkalike.recipes.steps import Steps
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from thinkalike.measures.cka_matrix import CKAMatrix, Row
+
+Floats = npt.NDArray[np.float64]
+VARIANTS = {
+    "before the residual, padding kept": ("block", "keep"),
+    "before the residual, padding masked": ("block", "mask"),
+    "after the residual, padding kept": ("residual", "keep"),
+    "after the residual, padding masked": ("residual", "mask"),
+}
+PAPER_VARIANT = "before the residual, padding kept"
+CLEAN_VARIANT = "after the residual, padding masked"
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """One variant: CKA of equal layers, and the distances of whole models that follow from it."""
+
+    cka: Floats = field()
+    """(n_blocks, m, m)"""
+    distances: Floats = field()
+    """(m, m) √Σ arccos² CKA over blocks (Brown et al. 2023, eq. 2)"""
+
+
+def geometries(
+    models: Mapping[str, nn.Module],
+    pairs: Pairs,
+    settings: Mapping[str, Any],
+    *,
+    tokenizer: Any,
+    key: Mapping[str, Any],
+    steps: Steps,
+) -> dict[str, Geometry]:
+    """All variants; each is kept once it is done."""
+    found = {}
+    texts = pairs.texts[: settings["n_cka"]]
+    about = {"key": key, "n": len(texts), "data": pairs.name}
+    about |= {name: settings[name] for name in ("cka_length", "cka_batch", "seed")}
+    for name, (site, padding) in VARIANTS.items():
+
+        def compute(site: str = site, padding: Any = padding) -> dict[str, Floats]:
+            matrix = stream_cka(
+                models,
+                texts,
+                pack=False,
+                batch="tokens",
+                batch_size=settings["cka_batch"],
+                length=settings["cka_length"],
+                padding=padding,
+                site=site,
+                tokenizer=tokenizer,
+                device=settings["device"],
+                seed=settings["seed"],
+            )
+            return {"cka": equal_layers(matrix), "distances": model_distances(matrix).values}
+
+        kept = steps.arrays(f"cka-{name}", {**about, "site": site, "padding": padding}, compute)
+        found[name] = Geometry(kept["cka"], kept["distances"])
+    return found
+
+
+def equal_layers(matrix: CKAMatrix) -> Floats:
+    """Block by block, the values between all models: (n_blocks, m, m); the embeddings are left out."""
+    rows: tuple[Row, ...] = matrix.rows
+    places = np.array(list(block_places(rows).values()))  # (m, n_blocks)
+    return np.stack([matrix.values[np.ix_(own, own)] for own in places.T])

@@ -1,0 +1,106 @@
+"""Who generalises and who does not, and values within and between those groups, direction by direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from thinkalike.errors import InvalidInput
+
+Floats = npt.NDArray[np.float64]
+GENERALIZING, HEURISTIC = "generalizing", "heuristic"
+GROUPS = (GENERALIZING, HEURISTIC)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The models at both ends out of distribution, best first, and how far apart the ends are."""
+
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+    spread: float
+    """Mean accuracy of the generalizing models − that of the heuristic ones, out of distribution"""
+    planted: bool = False
+    """Whether the generalizing models were trained with counterexamples, and not found"""
+
+    def of(self, group: str) -> tuple[str, ...]:
+        return tuple(name for name, own in zip(self.names, self.groups, strict=True) if own == group)
+
+
+def choose_ends(outside: Mapping[str, float], n: int) -> Choice:
+    """The `n` best and the `n` worst models out of distribution."""
+    if len(outside) < 2 * n:
+        raise InvalidInput(f"{len(outside)} models cannot give {n} and {n}: train more, or choose fewer.")
+    order = sorted(outside, key=lambda name: (-outside[name], name))
+    return _choice(order[:n], order[-n:], outside)
+
+
+def plant(outside: Mapping[str, float], taught: Mapping[str, float], n: int) -> Choice:
+    """The control: `n` models that were taught with counterexamples, and the `n` worst of the others."""
+    worst = sorted(outside, key=lambda name: (-outside[name], name))[-n:]
+    best = sorted(taught, key=lambda name: (-taught[name], name))[:n]
+    found = _choice(best, worst, {**outside, **taught})
+    return Choice(found.names, found.groups, found.spread, planted=True)
+
+
+def _choice(best: Sequence[str], worst: Sequence[str], outside: Mapping[str, float]) -> Choice:
+    spread = float(np.mean([outside[k] for k in best]) - np.mean([outside[k] for k in worst]))
+    return Choice((*best, *worst), (GENERALIZING,) * len(best) + (HEURISTIC,) * len(worst), spread)
+
+
+def directed_means(
+    values: Floats,
+    groups: Sequence[str],
+    layers: Sequence[float],
+    *,
+    n_resamples: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Means over pairs of different models from one group to another, with intervals over models.
+
+    Parameters
+    ----------
+    values : (n_layers, m, m), from the model of the row (bottom) to that of the column (top).
+
+    Returns
+    -------
+    DataFrame: `layer`, `pair` (`generalizing → heuristic`), `within`, `mean`, `low`, `high`, `n_pairs`.
+    Resamples draw models, with replacement within their groups; a model with its own copy is no pair.
+    """
+    rng = np.random.default_rng(seed)
+    codes = np.array([GROUPS.index(group) for group in groups])
+    copies = np.zeros((n_resamples, len(codes)))
+    for code in range(len(GROUPS)):
+        own = np.flatnonzero(codes == code)
+        copies[:, own] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), size=n_resamples)
+    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+    rows = []
+    for layer, matrix in zip(layers, values, strict=True):
+        for a, b in product(range(len(GROUPS)), repeat=2):
+            chosen = (codes[:, None] == a) & (codes[None, :] == b) & ~np.eye(len(codes), dtype=bool)
+            low, high = np.nanquantile(_weighted(matrix, chosen, copies), ends)
+            rows.append(
+                {
+                    "layer": layer,
+                    "pair": f"{GROUPS[a]} → {GROUPS[b]}",
+                    "within": a == b,
+                    "mean": float(matrix[chosen].mean()),
+                    "low": float(low),
+                    "high": float(high),
+                    "n_pairs": int(chosen.sum()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _weighted(matrix: Floats, chosen: npt.NDArray[np.bool_], copies: Floats) -> Floats:
+    """The mean over chosen pairs in every resample; NaN where it has none."""
+    total = ((copies @ np.where(chosen, matrix, 0.0)) * copies).sum(axis=1)
+    count = ((copies @ chosen.astype(np.float64)) * copies).sum(axis=1)
+    return np.divide(total, count, out=np.full(len(copies), np.nan), where=count > 0)
