@@ -83,10 +83,12 @@ def penalty_matrix(
     data: Data,
     *,
     names: tuple[str, str],
-    shape: tuple[int, int],
+    rows: Sequence[str],
+    columns: Sequence[str],
     domain: tuple[float, float],
     label: str,
     diverging: bool = False,
+    low_is_alike: bool = True,
     title: str = "",
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
@@ -94,18 +96,23 @@ def penalty_matrix(
 
     Parameters
     ----------
-    data : rows of `i`, `j`, `value`.
-    shape : how many layers either has.
+    data : rows of `i`, `j` (layers as text), `value`.
+    rows, columns : layers, in their order.
     diverging : whether 0 is the middle of the colours, or their low end.
+    low_is_alike : whether low values are the bluest, as of penalties, so that blue means alike everywhere.
     """
-    ramp = theme.diverging if diverging else theme.sequential
-    middle = (domain[0] + domain[1]) / 2
-    dark = f"abs(datum.value - {0 if diverging else middle}) > {(domain[1] - middle) * 0.3}"
-    strong = dark if diverging else f"datum.value > {middle + (domain[1] - middle) * 0.1}"
-    labels = alt.Axis(labelAngle=0, domain=False, ticks=False)
+    ramp = theme.diverging if diverging else theme.sequential[::-1] if low_is_alike else theme.sequential
+    low, high = domain
+    reach = high - low
+    strong = {
+        "diverging": f"abs(datum.value - {(low + high) / 2}) > {0.3 * reach}",
+        "low": f"datum.value < {low + 0.42 * reach}",
+        "high": f"datum.value > {low + 0.58 * reach}",
+    }["diverging" if diverging else "low" if low_is_alike else "high"]
+    axis = alt.Axis(labelAngle=0, domain=False, ticks=False)
     base = alt.Chart(data).encode(
-        x=alt.X("j:O", title=f"layer of {names[1]} (top)", axis=labels, sort=list(range(shape[1]))),
-        y=alt.Y("i:O", title=f"layer of {names[0]} (bottom)", axis=labels, sort=list(range(shape[0]))),
+        x=alt.X("j:O", title=f"layer of {names[1]}", axis=axis, scale=alt.Scale(domain=list(columns))),
+        y=alt.Y("i:O", title=f"layer of {names[0]}", axis=axis, scale=alt.Scale(domain=list(rows))),
     )
     cells = base.mark_rect().encode(
         color=alt.Color(
@@ -115,10 +122,11 @@ def penalty_matrix(
                 title=label,
                 orient="bottom",
                 direction="horizontal",
-                gradientLength=140,
+                gradientLength=120,
                 gradientThickness=8,
                 titleOrient="left",
                 titlePadding=10,
+                tickCount=3,
             ),
         ),
         tooltip=[
@@ -127,12 +135,13 @@ def penalty_matrix(
             alt.Tooltip("value:Q", title=label, format=".3f"),
         ],
     )
-    side = 34 if max(shape) <= 9 else max(14, 300 // max(shape))
+    most = max(len(rows), len(columns))
+    side = 36 if most <= 9 else max(14, 320 // most)
     parts = [cells]
-    if side >= 30:
+    if most <= 9:
         ink = alt.condition(strong, alt.value(theme.surface), alt.value(theme.ink))
         parts.append(base.mark_text(fontSize=10).encode(text=alt.Text("value:Q", format=".2f"), color=ink))
-    return layered(*parts, width=side * shape[1], height=side * shape[0], title=title)
+    return layered(*parts, width=side * len(columns), height=side * len(rows), title=title)
 
 
 def learning_curves(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from thinkalike.comparison.words import readable
 from thinkalike.progress import progress
 from thinkalike.report import frames
 from thinkalike.report.figures import page_specs
+from thinkalike.report.function import FunctionSection, find_stitchings, function_section
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
+from thinkalike.stitching.result import StitchResult
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
@@ -56,23 +59,31 @@ def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> P
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / PAGE
     part = directory / f".{PAGE}.part"
-    part.write_text(render(comparison, tables=find_tables(directory)), encoding="utf-8")
+    html = render(comparison, tables=find_tables(directory), stitchings=find_stitchings(directory))
+    part.write_text(html, encoding="utf-8")
     os.replace(part, path)
     return path
 
 
-def render(comparison: Comparison, *, tables: dict[str, list[str]] | None = None) -> str:
+def render(
+    comparison: Comparison,
+    *,
+    tables: dict[str, list[str]] | None = None,
+    stitchings: Sequence[StitchResult] = (),
+) -> str:
     """The page as text; `tables` are its links: name of a table → files, relative to the page."""
     with progress("Report", 4) as step:
         summary = summarise(comparison)
         step.advance()
-        data = page_data(comparison)
+        section = function_section(comparison, stitchings)
+        data = page_data(comparison, section)
         step.advance()
         library = chart_library()
         step.advance()
         page = environment(TEMPLATES).get_template("page.html.j2")
         html = page.render(
             s=summary,
+            views=section.views,
             data=data,
             library=library,
             css=asset("report.css"),
@@ -88,15 +99,19 @@ def render(comparison: Comparison, *, tables: dict[str, list[str]] | None = None
     return html
 
 
-def page_data(comparison: Comparison) -> dict[str, Any]:
+def page_data(comparison: Comparison, section: FunctionSection | None = None) -> dict[str, Any]:
     """What the script of the page works with: plain values only."""
     tables = frames.chart_frames(comparison)
+    section = section or function_section(comparison, [])
     words = comparison.word_maps
     order = frames.feature_order(comparison) if words is not None else []
     return {
-        "specs": {name: page_specs(comparison, tables, theme) for name, theme in THEMES.items()},
+        "specs": {
+            name: page_specs(comparison, tables, theme) | section.specs(theme)
+            for name, theme in THEMES.items()
+        },
         "configs": {name: config(theme) for name, theme in THEMES.items()},
-        "tables": {name: _records(table) for name, table in tables.items()},
+        "tables": {name: _records(table) for name, table in (tables | section.tables).items()},
         "features": [readable(name) for name in comparison.features],
         "colours": [
             {"feature": readable(name), "values": item_values(words, comparison.stimuli, name).values}

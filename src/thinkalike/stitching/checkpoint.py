@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from thinkalike.errors import StoreError
-from thinkalike.stitching.job import Stitch
+from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import Training
 
 PLAIN = ("best_loss", "best_step", "first_loss", "looks_in_vain", "curve", "recent", "stopped", "last_step")

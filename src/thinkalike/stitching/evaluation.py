@@ -14,8 +14,9 @@ from thinkalike.activations.hooks import recording
 from thinkalike.progress import Step
 from thinkalike.stitching.closed_form import Floats, Moments
 from thinkalike.stitching.examples import NOT_ASKED, Batch, Examples
-from thinkalike.stitching.job import Job, Stitch
+from thinkalike.stitching.job import Job
 from thinkalike.stitching.model import accepted, top_output
+from thinkalike.stitching.stitches import Stitch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

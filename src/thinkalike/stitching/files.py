@@ -13,8 +13,8 @@ import pandas as pd
 
 from thinkalike.errors import StoreError
 from thinkalike.stimuli.files import replacing
-from thinkalike.stitching.job import Stitch
 from thinkalike.stitching.result import StitchResult
+from thinkalike.stitching.stitches import Stitch
 
 SETTINGS = "stitching.json"
 PENALTIES, UNITS, CURVES, PHI = "stitching", "stitching-units", "stitching-curves", "phi.safetensors"

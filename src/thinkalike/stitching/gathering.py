@@ -11,9 +11,10 @@ from thinkalike.errors import InvalidInput
 from thinkalike.progress import Step
 from thinkalike.stitching.closed_form import Floats, Moments, Pair
 from thinkalike.stitching.examples import Examples
-from thinkalike.stitching.job import Job, Role, Stitch
+from thinkalike.stitching.job import Job
 from thinkalike.stitching.maps import get_kind
 from thinkalike.stitching.model import bottom_states
+from thinkalike.stitching.stitches import Role, Stitch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -105,9 +105,12 @@ def pair_name(result: StitchResult) -> str:
     return f"{result.bottom} → {result.top}"
 
 
-def line_frame(result: StitchResult, value: str, *, relative: bool = False) -> pd.DataFrame:
-    """Rows of layer (of the bottom of the pair), series, value, low and high."""
+def line_frame(
+    result: StitchResult, value: str, *, relative: bool = False, rows: Sequence[int] | None = None
+) -> pd.DataFrame:
+    """Rows of layer (of the bottom of the pair), series, value, low and high; of all stitches, or of some."""
     frame = result.to_frame(roles=True)
+    frame = frame if rows is None else frame.iloc[list(rows)]
     low, high = BOUNDS.get(value, (value, value))
     pairs = frame[frame["role"] == "pair"]
     # The floor of a pair is drawn at the layer of the bottom that it belongs to.
@@ -137,15 +140,17 @@ def line_frame(result: StitchResult, value: str, *, relative: bool = False) -> p
 
 def _matrix(result: StitchResult, value: str, theme: str) -> alt.LayerChart:
     frame = result.to_frame()
-    data = frame.rename(columns={"layer_bottom": "i", "layer_top": "j"})[["i", "j", value]]
-    data = data.rename(columns={value: "value"})
+    layers = {"i": frame["layer_bottom"].astype(str), "j": frame["layer_top"].astype(str)}
+    data = pd.DataFrame({**layers, "value": frame[value]})
     low, high = float(data["value"].min()), float(data["value"].max())
     return penalty_matrix(
         data,
-        names=(result.bottom, result.top),
-        shape=(result.depths[0] + 1, result.depths[1] + 1),
+        names=(f"{result.bottom} (bottom)", f"{result.top} (top)"),
+        rows=[str(layer) for layer in range(result.depths[0] + 1)],
+        columns=[str(layer) for layer in range(result.depths[1] + 1)],
         domain=(min(low, 0.0), max(high, 0.05)),
         label=LABELS[value],
+        low_is_alike=value != "accuracy",
         title=f"{result.bottom} → {result.top}: {result.kind}, {result.fit}",
         theme=get_theme(theme),
     )

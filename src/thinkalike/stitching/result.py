@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
-from thinkalike.stitching.job import Role, Stitch
 from thinkalike.stitching.statistics import Floats, ratio_interval
+from thinkalike.stitching.stitches import Role, Stitch
 
 if TYPE_CHECKING:
     import altair as alt

@@ -16,11 +16,12 @@ from thinkalike.stimuli.text import Split
 from thinkalike.stitching.checkpoint import Checkpoint
 from thinkalike.stitching.evaluation import Evaluation, evaluate
 from thinkalike.stitching.gathering import Gathered, gather, least_squares
-from thinkalike.stitching.job import Job, Layers, Role, Stitch, all_stitches, chosen_pairs, n_batches
+from thinkalike.stitching.job import Job, n_batches
 from thinkalike.stitching.maps import Map, get_kind, identity_start
 from thinkalike.stitching.model import bottom_states, frozen
 from thinkalike.stitching.reading import MOST_TOKENS, Material, Text, read_material
 from thinkalike.stitching.result import StitchResult
+from thinkalike.stitching.stitches import Layers, Role, Stitch, all_stitches, chosen_pairs
 from thinkalike.stitching.systems import System, Task, check_pair, open_system, untrained_copy
 from thinkalike.stitching.task import TaskFit, Training, train
 

@@ -15,8 +15,9 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.progress import Step
 from thinkalike.stitching.evaluation import mean_loss, mean_losses
 from thinkalike.stitching.examples import Examples, Ints
-from thinkalike.stitching.job import Job, Stitch, rows_at_once
+from thinkalike.stitching.job import Job, rows_at_once
 from thinkalike.stitching.model import top_output
+from thinkalike.stitching.stitches import Stitch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
