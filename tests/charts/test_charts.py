@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -218,6 +219,13 @@ def test_contributions_stand_from_the_largest_to_the_smallest_with_their_sum_las
     assert shown == ["part of speech", "number", "tense", "τ_w"]
 
 
+def test_the_number_of_a_long_bar_stands_within_it() -> None:
+    data = pd.DataFrame({"feature": ["tense", "τ_w"], "contribution": [0.2, 1.0]})
+    svg = drawn(contribution_bars(data, features=["tense"], domain=(-0.1, 1.02)))
+    anchors = dict(re.findall(r'text-anchor="(start|end)"[^>]*>(\+\d\.\d\d)<', svg))
+    assert anchors == {"start": "+0.20", "end": "+1.00"}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_no_two_labels_of_the_scatter_overlap(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -246,8 +254,6 @@ def drawn(chart: alt.Chart | alt.LayerChart) -> str:
 
 
 def texts(svg: str) -> list[str]:
-    import re
-
     return [text.replace("&amp;", "&") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
 
 

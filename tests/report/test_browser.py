@@ -189,6 +189,20 @@ def test_the_bars_show_the_contributions_of_the_pair(page: Any, planted: Compari
     assert values == pytest.approx(expected, abs=0.0051)
 
 
+@pytest.mark.parametrize("size", [(320, 640), LAPTOP], ids=str)
+def test_no_number_of_the_bars_is_cut_off(browser: Any, address: str, size: tuple[int, int]) -> None:
+    """Also that of a τ_w of 1, the longest bar there can be."""
+    page = opened(browser, address, size=size)
+    click_cell(page, 3, 3)
+    numbers = "[data-chart=bars] .mark-text.role-mark text"
+    right = (
+        "[e.textContent, e.closest('svg').getBoundingClientRect().right - e.getBoundingClientRect().right]"
+    )
+    room = dict(each(page, numbers, right))
+    assert room["+1.00"] > 0
+    assert min(room.values()) > 0
+
+
 def test_every_cell_can_be_clicked_also_those_under_a_boundary(page: Any, planted: Comparison) -> None:
     names = [f"{system}:{layer}" for system, layer in planted.rows]
     rng = np.random.default_rng(0)
@@ -401,8 +415,10 @@ def test_other_comparisons_open_without_errors(
         from selenium.webdriver.common.by import By
         from selenium.webdriver.support.select import Select
 
-        assert "distance by geometry, procrustes" in text(page, "#numbers")
+        assert "distance by geometry, Procrustes" in text(page, "#numbers")
         Select(page.find_element(By.CSS_SELECTOR, "select.measure")).select_by_value("procrustes")
         settled(page)
+        (label,) = each(page, "[data-chart=matrix-procrustes]", "e.getAttribute('aria-label')")
+        assert "coloured by Procrustes" in label
         click_cell(page, 2, 5, measure="procrustes")
         assert chosen(page) == ("alpha:2", "beta:2")

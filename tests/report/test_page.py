@@ -214,6 +214,7 @@ def test_what_is_not_there_is_left_out(case: str, plant: Callable[..., Compariso
                 ),
                 "more measures": lambda: replace(
                     made,
+                    agreements=made.agreements * 3,
                     matrices={**made.matrices, "cka": SimilarityMatrix("cka", made.rows, np.abs(rsa.values))},
                 ),
                 "no geometry": lambda: replace(made, matrices={"features": made.matrices["features"]}),
@@ -228,6 +229,7 @@ def test_what_is_not_there_is_left_out(case: str, plant: Callable[..., Compariso
     assert ("No caution was raised." in said) == (case == "bare")
     assert (len(page.having(**{"class": "measure"})) == 1) == (case == "more measures")
     assert ("matrix-rsa" in charts) == (case != "no geometry")
+    assert ("Do the matrices agree?" in said) == (case == "more measures")
 
 
 def test_asides_are_set_back_and_names_are_not_broken() -> None:

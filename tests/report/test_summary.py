@@ -143,6 +143,16 @@ def test_agreement_gives_both_tests(planted: Comparison) -> None:
     )
 
 
+def test_agreements_of_several_matrices_make_a_table(planted: Comparison) -> None:
+    other = replace(planted.agreements[0], b="procrustes", rho_between=float("nan"))
+    header, first, second = summarise(
+        replace(planted, agreements=(*planted.agreements, other))
+    ).agreement_table
+    assert first == ("τ_w × ρ (RSA)", "0.49", "0.41", "0.001", "0.012")
+    assert second == ("τ_w × Procrustes", "0.49", "–", "0.001", "0.012")
+    assert len(header) == len(first)
+
+
 def test_agreement_of_one_system_says_nothing_of_others(planted: Comparison) -> None:
     agreement = replace(planted.agreements[0], rho_between=float("nan"))
     assert "between systems" not in summarise(replace(planted, agreements=(agreement,))).agreements[0]
@@ -213,3 +223,4 @@ def test_another_measure_stands_in_for_rsa(planted: Comparison) -> None:
     assert summary.geometry == "cka"
     assert summary.matrices[1].title == "By geometry (CKA)"
     assert summary.matrices[1].name == "CKA"
+    assert "Kornblith et al. 2019" in dict(summary.methods)["Likeness by geometry, CKA"]

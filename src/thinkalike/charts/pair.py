@@ -13,6 +13,8 @@ from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
 _LABEL_GAP = 0.062
 _LETTER = 0.024  # the width of a letter, as a share of a plot 240 pixels wide
 
+_LONG = 0.6  # bars from here on have their number within
+
 
 def importance_scatter(
     data: Data,
@@ -131,9 +133,15 @@ def contribution_bars(
         color=alt.Color("feature:N", scale=scale, legend=None),
         tooltip=["feature:N", alt.Tooltip("contribution:Q", format="+.3f")],
     )
-    # Beside the bar, or on the other side of the line, where no name of a feature is in the way.
-    numbers = base.mark_text(align="left", dx=4, fontSize=10, color=theme.muted).encode(
-        x=alt.X("free:Q"), text=alt.Text("contribution:Q", format="+.2f")
+    # Beside the bar, or on the other side of the line, where no name of a feature is in the way; at the end
+    # of a long bar within it, where alone there is room.
+    text = alt.Text("contribution:Q", format="+.2f")
+    numbers = base.encode(x=alt.X("free:Q"), text=text)
+    beside = numbers.transform_filter(f"datum.contribution < {_LONG}").mark_text(
+        align="left", dx=4, fontSize=10, color=theme.muted
+    )
+    within = numbers.transform_filter(f"datum.contribution >= {_LONG}").mark_text(
+        align="right", dx=-4, fontSize=10, fontWeight="bold", color=theme.surface
     )
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=theme.muted).encode(x="zero:Q")
-    return layered(bars, zero, numbers, width=300, height=300, title=title)
+    return layered(bars, zero, beside, within, width=300, height=300, title=title)

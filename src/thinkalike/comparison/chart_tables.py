@@ -205,9 +205,13 @@ def scatter_domain(scatter: pd.DataFrame) -> tuple[float, float]:
     return low, high + 0.15 * (high - low)
 
 
+_ACRONYMS = frozenset({"rsa", "cka", "cca", "svcca", "pwcca", "rbf", "gulp", "rtd", "dsa"})
+
+
 def measure_name(measure: str) -> str:
-    """As people write it: `rsa` → `RSA`; longer names as they are."""
-    return measure.upper() if len(measure) < 5 else measure
+    """As people write it: `rsa-cosine` → `RSA-cosine`, `procrustes` → `Procrustes`."""
+    parts = (part.upper() if part in _ACRONYMS else part for part in measure.split("-"))
+    return "-".join(parts).replace("procrustes", "Procrustes")
 
 
 def measure_title(measure: str) -> str:

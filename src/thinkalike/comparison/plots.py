@@ -168,7 +168,7 @@ def explanation_chart(explanation: Explanation, theme: Theme) -> alt.HConcatChar
         pair.contribution_bars(
             bars,
             features=order,
-            domain=(min(-0.1, float(np.nanmin(parts))) - 0.02, 1.35),
+            domain=(min(-0.1, float(np.nanmin(parts))) - 0.02, 1.02),
             total=tables.TOTAL,
             theme=theme,
         ),

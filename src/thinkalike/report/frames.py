@@ -121,4 +121,4 @@ def contribution_domain(comparison: Comparison) -> tuple[float, float]:
     """One axis for the bars of every pair, which holds τ_w too."""
     parts = comparison.contributions
     low = min(-0.1, float(np.nanmin(parts)), float(np.nanmin(parts.sum(axis=2))))
-    return low - 0.02, 1.35
+    return low - 0.02, 1.02

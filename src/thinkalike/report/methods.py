@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.words import listed
+from thinkalike.measures import MEASURES
 from thinkalike.report.pairs import geometric_measure
 from thinkalike.stimuli.table import Stimuli
 
@@ -58,6 +60,18 @@ TRAJECTORIES = (
 )
 
 
+def _other_measures(comparison: Comparison) -> dict[tuple[str, str], bool]:
+    """What each measure besides τ_w and RSA asks, and who made it."""
+    names = [name for name in comparison.matrices if name in MEASURES and name != "rsa"]
+    return {
+        (
+            f"Likeness by geometry, {measure_name(name)}",
+            f"{MEASURES[name].question} ({MEASURES[name].reference}).",
+        ): True
+        for name in names
+    }
+
+
 def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     """Heading and text of what applies to this comparison; its settings stand in a table of their own."""
     several = len(comparison.systems) > 1
@@ -70,6 +84,7 @@ def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
         TAU: True,
         chance: True,
         RSA: geometric_measure(comparison) == "rsa",
+        **_other_measures(comparison),
         BOOTSTRAP: resampled,
         MAPS: bool(comparison.layer_maps) or comparison.word_maps is not None,
         UNTRAINED: comparison.controls is not None,

@@ -92,11 +92,15 @@ def render(
             themes=THEMES,
             shapes=SHAPES,
             tables=tables or {},
-            descriptions=DESCRIPTIONS,
+            descriptions=_other_measures(comparison) | DESCRIPTIONS,
             version=thinkalike.__version__,
         )
         step.advance()
     return html
+
+
+def _other_measures(comparison: Comparison) -> dict[str, str]:
+    return {f"similarity-{m}": f"{value_label(m)} of every pair of layers" for m in comparison.matrices}
 
 
 def page_data(comparison: Comparison, section: FunctionSection | None = None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -90,6 +90,8 @@ class Summary:
     matrices: tuple[Matrix, ...]
     geometry: str | None
     agreements: tuple[str, ...]
+    agreement_table: tuple[tuple[str, ...], ...]
+    """The same as header and rows, for more than two matrices"""
     picks: tuple[Pick, ...]
     layer_maps: tuple[LayerMapText, ...]
     correlations_alt: str
@@ -121,6 +123,7 @@ def summarise(comparison: Comparison) -> Summary:
         matrices=tuple(_matrix(comparison, measure) for measure in comparison.matrices),
         geometry=geometric_measure(comparison),
         agreements=tuple(_agreement(agreement) for agreement in comparison.agreements),
+        agreement_table=_agreement_table(comparison.agreements),
         picks=tuple(picks(comparison)),
         layer_maps=tuple(_layer_map(comparison, measure) for measure in comparison.layer_maps),
         correlations_alt=_correlations_alt(comparison),
@@ -242,6 +245,21 @@ def _agreement(agreement: Agreement) -> str:
         f"layers, {p_text(agreement.p_within)} permuting within systems only, the stricter test; "
         f"{agreement.n_permutations:,} permutations)."
     )
+
+
+def _agreement_table(agreements: Sequence[Agreement]) -> tuple[tuple[str, ...], ...]:
+    header = ("matrices", "ρ", "ρ between systems", "p, all layers", "p, within systems")
+    rows = (
+        (
+            f"{value_label(a.a)} × {value_label(a.b)}",
+            number(a.rho),
+            number(a.rho_between) if np.isfinite(a.rho_between) else "–",
+            _bare(p_text(a.p_all)),
+            _bare(p_text(a.p_within)),
+        )
+        for a in agreements
+    )
+    return (header, *rows)
 
 
 def _layer_map(comparison: Comparison, measure: str) -> LayerMapText:

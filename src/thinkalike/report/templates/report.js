@@ -298,6 +298,7 @@
     document.querySelector("select.measure")?.addEventListener("change", (event) => {
       const box = event.target.closest("figure").querySelector(".cells");
       box.dataset.chart = `matrix-${event.target.value}`;
+      box.setAttribute("aria-label", `${event.target.selectedOptions[0].dataset.alt} Arrow keys move from cell to cell.`);
       draw(box);
     });
     all("button.chip").forEach((chip) => chip.addEventListener("click", () => {
