@@ -3,12 +3,15 @@
     python -m benchmarks.activations
 
 A random GPT-2 of the usual size (12 layers × 768) reads 512 short sentences of mixed length. Every round
-times all ways in turn, so that whatever else the machine does falls on all of them; the best of the rounds
-counts. Memory is the peak of a process of its own, for more and more stimuli.
+times all ways in turn, by the clock and by the time of the processor, so that whatever else the machine does
+falls on all of them; the best of the rounds counts. Memory is the peak of a process of its own, for more and
+more stimuli. Writes benchmarks/results/activations.json.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import resource
 import subprocess
 import sys
@@ -18,8 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-N_SENTENCES, ROUNDS = 512, 3
+N_SENTENCES, ROUNDS = 512, 2
 SIZES = (500, 4_000, 16_000)
+RESULTS = Path(__file__).parent / "results" / "activations.json"
 WORDS = [
     "the",
     "a",
@@ -89,13 +93,14 @@ def model(n_layers: int = 12, width: int = 768) -> Any:
     return GPT2Model(GPT2Config(n_layer=n_layers, n_embd=width, n_head=width // 64)).eval()
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+def seconds(work: Callable[[], Any]) -> tuple[float, float]:
+    """By the clock, and of the processor."""
+    clock, processor = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - clock, time.process_time() - processor
 
 
-def speed() -> None:
+def speed() -> dict[str, Any]:
     import torch
 
     import thinkalike as ta
@@ -141,18 +146,27 @@ def speed() -> None:
         ),
     }
     forward(same_batches[:1])
-    times = {name: float("inf") for name in ways}
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         for name, way in ways.items():
-            times[name] = min(times[name], seconds(way))
-    bare, alone = times["bare forward, the same batches"], times["bare forward, one at a time"]
-    n_tokens = int(sequences.lengths.sum())
-    print(
-        f"{N_SENTENCES} sentences, {len(stimuli)} words, {n_tokens} tokens, {torch.get_num_threads()} threads"
-    )
-    print(f"{'':<36}{'seconds':>9}{'× bare':>9}{'× faster than one at a time':>30}")
-    for name, taken in times.items():
-        print(f"{name:<36}{taken:>9.2f}{taken / bare:>9.2f}{alone / taken:>30.2f}")
+            taken[name].append(seconds(way))
+    about = {
+        "sentences": N_SENTENCES,
+        "words": len(stimuli),
+        "tokens": int(sequences.lengths.sum()),
+        "threads": torch.get_num_threads(),
+        "load": os.getloadavg()[0],
+    }
+    print(about)
+    result: dict[str, Any] = {"about": about}
+    for k, kind in enumerate(("clock", "processor")):
+        times = {name: min(both[k] for both in found) for name, found in taken.items()}
+        bare, alone = times["bare forward, the same batches"], times["bare forward, one at a time"]
+        print(f"{kind:<36}{'seconds':>9}{'× bare':>9}{'× faster than one at a time':>30}")
+        for name, best in times.items():
+            print(f"{name:<36}{best:>9.2f}{best / bare:>9.2f}{alone / best:>30.2f}", flush=True)
+        result[kind] = times
+    return result
 
 
 def peak_megabytes() -> float:
@@ -160,7 +174,7 @@ def peak_megabytes() -> float:
 
 
 def memory(n_sentences: int) -> None:
-    """Print one row: what a process needs before it extracts, and at its peak."""
+    """Print what a process needs before it extracts, and at its peak."""
     import thinkalike as ta
 
     network, reader = model(n_layers=4, width=256), tokenizer()
@@ -170,18 +184,38 @@ def memory(n_sentences: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = ta.extract(network, stimuli, processor=reader, out=Path(folder) / "store.zarr")
         on_disk = sum(found.n_units) * found.n_items * 4 / 1e6
-    print(f"{n_sentences:>10,}{len(stimuli):>10,}{on_disk:>14.0f}{before:>14.0f}{peak_megabytes():>12.0f}")
+    row = {
+        "sentences": n_sentences,
+        "rows": len(stimuli),
+        "MB written": round(on_disk),
+        "MB before": round(before),
+        "MB peak": round(peak_megabytes()),
+    }
+    print(json.dumps(row))
 
 
-def main() -> None:
-    if len(sys.argv) > 1:
-        memory(int(sys.argv[1]))
-        return
-    speed()
-    print(f"\n{'sentences':>10}{'rows':>10}{'MB written':>14}{'MB before':>14}{'MB peak':>12}", flush=True)
+def growing_memory() -> list[dict[str, int]]:
+    rows = []
     for size in SIZES:
-        subprocess.run([sys.executable, "-m", "benchmarks.activations", str(size)], check=True)
+        command = [sys.executable, "-m", "benchmarks.activations", str(size)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        rows.append(json.loads(done.stdout.splitlines()[-1]))
+        print(rows[-1], flush=True)
+    return rows
+
+
+PARTS: dict[str, Callable[[], Any]] = {"speed": speed, "memory": growing_memory}
+
+
+def main(*names: str) -> None:
+    if names and names[0].isdigit():
+        memory(int(names[0]))
+        return
+    result = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in names or PARTS:
+        result[name] = PARTS[name]()
+        RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

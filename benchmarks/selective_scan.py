@@ -5,12 +5,15 @@
 Random weights in the shapes of mamba-130m and mamba2-130m (24 layers × 768, batch 8 × 128 tokens, with the
 head of the language model) and of a nano Mamba (128 wide, batch 16 × 256 tokens). One thread, and seconds of
 the processor, so that whatever else the machine does blurs no ratio; the best of the rounds counts. Writes
-benchmarks/results/selective_scan.json.
+benchmarks/results/selective_scan.json. `python -m benchmarks.selective_scan clock` renews one part alone:
+mamba-130m by the clock, on all cores, with the load of the machine beside it.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +80,41 @@ def forward(name: str, config: Any) -> dict[str, float]:
     return row
 
 
+def clock() -> dict[str, float]:
+    """Seconds by the clock of a forward pass of mamba-130m on all cores, the three ways taking turns."""
+    import torch
+    from transformers import AutoModelForCausalLM, MambaConfig
+
+    from thinkalike.activations.selective_scan import fused_scan
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    model = AutoModelForCausalLM.from_config(MambaConfig(**BASE, state_size=16)).eval()
+    ids = torch.randint(0, BASE["vocab_size"], (8, 128))
+    multiply = matrix_products(model, ids)
+
+    def fused() -> None:
+        with fused_scan(model):
+            model(ids, use_cache=False)
+
+    works = {"fused": fused, "products": multiply, "fallback": lambda: model(ids, use_cache=False)}
+    best = dict.fromkeys(works, float("inf"))
+    with torch.no_grad():
+        fused()  # compiled
+        for _ in range(ROUNDS):
+            for name, work in works.items():
+                start = time.perf_counter()
+                work()
+                best[name] = min(best[name], time.perf_counter() - start)
+    row = {**best, "threads": torch.get_num_threads(), "load": os.getloadavg()[0]}
+    print(
+        f"mamba-130m by the clock, {row['threads']} threads, load {row['load']:.1f}: fused "
+        f"{row['fused']:.2f} s, fallback {row['fallback']:.2f} s ({row['fallback'] / row['fused']:.1f} ×), "
+        f"matrix products {row['products']:.2f} s ({row['fused'] / row['products']:.2f} ×)",
+        flush=True,
+    )
+    return row
+
+
 def training_step(model: Any, ids: Any, *, enabled: bool) -> tuple[float, float]:
     """Seconds of the forward and of the backward pass."""
     from thinkalike.activations.selective_scan import fused_scan
@@ -116,22 +154,26 @@ def backward() -> dict[str, float]:
     return row
 
 
-def main() -> None:
+def main(*names: str) -> None:
     import torch
     from transformers import Mamba2Config, MambaConfig
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # the fallback announces itself
-    torch.set_num_threads(1)
     mamba2 = {"state_size": 128, "num_heads": 24, "head_dim": 64, "n_groups": 1}
-    results = {
-        "mamba-130m": forward("mamba-130m", MambaConfig(**BASE, state_size=16)),
-        "mamba2-130m": forward("mamba2-130m", Mamba2Config(**BASE, **mamba2)),
-        "nano": backward(),
+    parts: dict[str, Callable[[], dict[str, float]]] = {
+        "mamba-130m": lambda: forward("mamba-130m", MambaConfig(**BASE, state_size=16)),
+        "mamba2-130m": lambda: forward("mamba2-130m", Mamba2Config(**BASE, **mamba2)),
+        "nano": backward,
+        "clock": clock,
     }
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in names or parts:
+        torch.set_num_threads(1)
+        results[name] = parts[name]()
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
