@@ -1,0 +1,204 @@
+"""All stitches of the experiment, each kept once it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike import models as bundled
+from thinkalike.errors import StoreError
+from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
+from thinkalike.recipes.places import is_bundled, locate
+from thinkalike.recipes.steps import Steps
+
+if TYPE_CHECKING:
+    from thinkalike.stitching import StitchResult
+
+SELF = "self"
+
+
+def is_there(name: str, folder: str | Path | None) -> bool:
+    """Whether a model can be had: bundled models may not be shipped, and a folder may lack some."""
+    if is_bundled(name):
+        return True
+    if folder is not None:
+        return (Path(folder) / name / "config.json").exists()
+    return not name.startswith("nano-")
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """Opens models once, stitches them, and keeps what came out."""
+
+    settings: Mapping[str, Any]
+    steps: Steps
+    opened: dict[str, Any] = field(default_factory=dict)
+
+    def model(self, name: str) -> Any:
+        """A loaded model with its output layer."""
+        if name not in self.opened:
+            self.opened[name] = self._load(name)
+        return self.opened[name]
+
+    def _load(self, name: str) -> Any:
+        folder, device = self.settings["models_folder"], self.settings["device"]
+        if self.settings["format"] == "TransformerLens":
+            return load_lens(fetch(name, folder)).to(device)
+        from thinkalike.stitching.systems import open_system
+
+        return open_system(locate(name, folder), task="causal", device=device).model
+
+    def tokenizer(self, name: str) -> Any:
+        from thinkalike.activations.loading import load_processor
+        from thinkalike.activations.names import parse_name
+
+        source = self.settings.get("tokenizer") or name
+        return load_processor(parse_name(locate(source, self.settings["models_folder"])), "text")
+
+    def identity(self, name: str) -> str:
+        from thinkalike.activations.cache import fingerprint_weights
+
+        return fingerprint_weights(self.model(name))
+
+    @property
+    def text(self) -> Path:
+        return Path(self.settings["text"] or bundled.sample_text())
+
+    def stitch(
+        self,
+        bottom: str,
+        top: str,
+        labels: tuple[str, str],
+        *,
+        by_task: bool,
+        layers: list[tuple[int, int]],
+        floor: bool,
+    ) -> StitchResult:
+        """Stitch `bottom` to `top`, by task loss as the paper does, or by least squares."""
+        from thinkalike.stitching import StitchResult, TaskFit, stitch
+
+        s = self.settings
+        names = ("steps", "warmup", "batch_tokens", "every", "validation_tokens")
+        how = {name: s[name] for name in names} if by_task else None
+        common = {"max_tokens": s["max_tokens"], "length": s["length"], "seed": s["seed"]}
+        about = {**common, "how": how, "kind": s["kind"], "layers": layers, "floor": floor}
+        about |= {"bottom": self.identity(bottom), "top": self.identity(top), "text": _digest(self.text)}
+        folder = self.steps.path(f"stitch-{bottom}-{top}-{'task' if by_task else 'squares'}", about)
+        try:
+            return StitchResult.load(folder)
+        except StoreError:
+            pass
+        result = stitch(
+            self.model(bottom),
+            self.model(top),
+            self.text,
+            layers=layers,
+            kind=s["kind"] if by_task else "affine",
+            fit=TaskFit(**how, patience=None) if how is not None else "least-squares",
+            floor=floor,
+            ceiling=not by_task,
+            names=labels,
+            tokenizer=self.tokenizer(top),
+            split="paragraphs",
+            resamples=s["n_resamples"],
+            device=s["device"],
+            checkpoint=folder.with_name(f"{folder.name}.checkpoint") if by_task else None,
+            **common,
+        )
+        result.save(folder)
+        return result
+
+    def cka(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """CKA between all blocks of the models (label → name): `values`, and `depths` of the models."""
+        from thinkalike.activations.architectures import layers_of
+        from thinkalike.measures.over_text import stream_cka
+
+        s = self.settings
+        about = {"models": {label: self.identity(name) for label, name in names.items()}}
+        about |= {
+            "length": s["length"],
+            "batches": s["cka_batches"],
+            "text": _digest(self.text),
+            "seed": s["seed"],
+        }
+
+        def compute() -> dict[str, Any]:
+            models = {label: self.model(name) for label, name in names.items()}
+            depths = [layers_of(model).n_blocks for model in models.values()]
+            matrix = stream_cka(
+                models,
+                self.text,
+                split="paragraphs",
+                length=s["length"],
+                layers=list(range(1, min(depths) + 1)),
+                max_batches=s["cka_batches"],
+                tokenizer=self.tokenizer(next(iter(names.values()))),
+                device=s["device"],
+                seed=s["seed"],
+            )
+            return {"values": matrix.values, "depths": np.array(depths)}
+
+        return self.steps.arrays(f"cka-{'-'.join(names)}", about, compute)
+
+
+def penalty_rows(result: StitchResult, size: str) -> pd.DataFrame:
+    """Rows of size, bottom, top, layer (of the bottom), penalty, low, high; with the top by itself."""
+    frame = result.to_frame(roles=True)
+    frame = frame[frame["role"] != "untrained"]
+    return pd.DataFrame(
+        {
+            "size": size,
+            "bottom": frame["bottom"],
+            "top": frame["top"],
+            "layer": frame["layer_bottom"].astype(int),
+            "penalty": frame["penalty"].astype(float),
+            "low": frame["low"].astype(float),
+            "high": frame["high"].astype(float),
+        }
+    ).reset_index(drop=True)
+
+
+def curve_rows(result: StitchResult, size: str) -> pd.DataFrame:
+    """Rows of size, series (`GeLU → SoLU`), layer, step, split, loss; of the pairs and of the floor."""
+    names = {"pair": result.bottom, SELF: result.top}
+    curves = result.curves[result.curves["role"].isin(list(names))]
+    series = [f"{names[role]} → {result.top}" for role in curves["role"]]
+    return pd.DataFrame(
+        {
+            "size": size,
+            "series": series,
+            "layer": curves["layer_bottom"].astype(int),
+            "step": curves["step"].astype(int),
+            "split": curves["split"],
+            "loss": curves["loss"].astype(float),
+        }
+    ).reset_index(drop=True)
+
+
+def asymmetry_rows(forward: StitchResult, backward: StitchResult, size: str, *, seed: int) -> pd.DataFrame:
+    """Rows of size, layer, difference (forward − backward), low, high, p."""
+    from thinkalike.stitching import asymmetry
+
+    found = asymmetry(forward, backward, seed=seed)
+    kept = found[["difference", "low", "high", "p"]].assign(size=size, layer=found["layer_a"].astype(int))
+    return kept[["size", "layer", "difference", "low", "high", "p"]]
+
+
+def same_layers(depth: int) -> list[tuple[int, int]]:
+    return [(layer, layer) for layer in range(1, depth + 1)]
+
+
+def scaled_layers(depth: int, other: int) -> list[tuple[int, int]]:
+    """Every block of the shallower model with that of the deeper one at the same share of its depth."""
+    return [(layer, round(layer * other / depth)) for layer in range(1, depth + 1)]
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
