@@ -45,3 +45,12 @@ def require(names: Iterable[str], *, recipe: str) -> None:
             f"{recipe} needs the bundled model{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
             "this installation lacks: reinstall thinkalike, or use --scale smoke."
         )
+
+
+def identity(name: str, folder: str | Path | None = None) -> str:
+    """What a kept result must name so that it is not taken for one of other weights under the same name."""
+    from thinkalike.activations.cache import fingerprint_folder
+
+    place = locate(name, folder)
+    local = models.resolve(place) if is_bundled(place) else Path(place) if Path(place).is_dir() else None
+    return place if local is None else fingerprint_folder(local)
