@@ -83,12 +83,12 @@ def pair_data(comparison: Comparison) -> dict[str, Any]:
     n = len(comparison.rows)
     upper = np.triu_indices(n, k=1)
     texts, which = sentences(comparison)
-    flat: dict[str, Floats | None] = {
-        "p": matrix.p,
-        "p_block": matrix.p_block,
-        "low": matrix.low,
-        "high": matrix.high,
-        "share": comparison.explained_share,
+    flat: dict[str, tuple[Floats | None, int]] = {
+        "p": (matrix.p, 6),  # to tell what is below 0.0001
+        "p_block": (matrix.p_block, 6),
+        "low": (matrix.low, 3),
+        "high": (matrix.high, 3),
+        "share": (comparison.explained_share, 4),
     }
     return {
         "names": [row_name(row) for row in comparison.rows],
@@ -97,7 +97,7 @@ def pair_data(comparison: Comparison) -> dict[str, Any]:
         "importance": _rounded(row_importance(comparison), 4),
         "contributions": _rounded(comparison.contributions[upper], 4),
         "matrices": {name: _rounded(m.values.ravel(), 3) for name, m in comparison.matrices.items()},
-        **{name: None if array is None else _rounded(array.ravel(), 4) for name, array in flat.items()},
+        **{name: None if a is None else _rounded(a.ravel(), digits) for name, (a, digits) in flat.items()},
         "sentences": texts,
         "sentence": which.tolist(),
         "words": _word_data(comparison),
