@@ -15,6 +15,7 @@ from thinkalike.errors import StoreError
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
 from thinkalike.recipes.places import is_bundled, locate
 from thinkalike.recipes.steps import Steps
+from thinkalike.recipes.weights import weights_digest
 
 if TYPE_CHECKING:
     from thinkalike.stitching import StitchResult
@@ -61,9 +62,7 @@ class Workshop:
         return load_processor(parse_name(locate(source, self.settings["models_folder"])), "text")
 
     def identity(self, name: str) -> str:
-        from thinkalike.activations.cache import fingerprint_weights
-
-        return fingerprint_weights(self.model(name))
+        return weights_digest(self.model(name))
 
     @property
     def text(self) -> Path:
@@ -119,7 +118,7 @@ class Workshop:
         from thinkalike.measures.over_text import stream_cka
 
         s = self.settings
-        about = {"models": {label: self.identity(name) for label, name in names.items()}}
+        about: dict[str, Any] = {"models": {label: self.identity(name) for label, name in names.items()}}
         about |= {
             "length": s["length"],
             "batches": s["cka_batches"],

@@ -14,28 +14,28 @@ NAME = "brown2023-generalization"
 _NANO: dict[str, Any] = {
     "source": "fine-tuned",
     "base": "nano-bert",
-    # The data: two constructions of HANS, in pairs that are short enough for a small model.
-    "cases": ["swap", "passive"],
+    # The data: subject and object swapped, in pairs that are short enough for a small model.
+    "cases": ["swap"],
     "longest": 18,
     "n_train": 3000,
-    "counterexamples": 0.03,
+    "counterexamples": 0.06,
     # Once: learning to read a premise and a hypothesis together.
     "reader_pairs": 6000,
-    "reader_steps": 800,
+    "reader_steps": 500,
     "reader_batch": 32,
     "reader_rate": 1e-3,
     # For every seed.
     "n_models": 40,
     "steps": 120,
-    "batch": 32,
-    "rate": 5e-4,
+    "batch": 24,
+    "rate": 1e-3,
     "n_chosen": 10,
     "enough_spread": 0.2,
     "taught_counterexamples": 0.25,
     # What is measured, and on how much.
-    "n_inside": 128,
-    "n_outside": 128,
-    "n_cka": 128,
+    "n_inside": 64,
+    "n_outside": 64,
+    "n_cka": 64,
     "cka_length": 48,
     "cka_batch": 512,
     "n_resamples": 2000,

@@ -170,7 +170,7 @@ def _from_file(file: Path) -> list[Mapping[str, Any]]:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     # The authors' own tab-separated files do not quote.
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     return list(csv.DictReader(text.splitlines(), delimiter=delimiter, quoting=quoting))
 
 

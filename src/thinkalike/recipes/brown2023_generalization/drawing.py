@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from thinkalike.comparison.clusters import Clusters
 
 OTHERS = "others"
+FROM_BOTTOM = "share of the layers from the bottom model"
 
 
 def spread_chart(data: pd.DataFrame) -> Any:
@@ -45,14 +46,18 @@ def spread_chart(data: pd.DataFrame) -> Any:
     return themed(chart)
 
 
-def by_share(data: pd.DataFrame, *, label: str, title: str = "") -> alt.LayerChart:
+def by_share(
+    data: pd.DataFrame, *, label: str, title: str = "", x_title: str = "share of the layers"
+) -> alt.LayerChart:
     """Means within and between groups over the share of the layers; to be joined or themed."""
     shown = data.assign(layer=[f"{share:.2f}".rstrip("0").rstrip(".") for share in data["layer"]])
-    return group_means(shown, label=label, title=title, x_title="share of the layers from the bottom")
+    return group_means(shown, label=label, title=title, x_title=x_title)
 
 
 def figure_2(penalties: pd.DataFrame, cka: pd.DataFrame) -> Any:
-    left = by_share(penalties, label="cost in accuracy", title="Identity stitching, in distribution")
+    left = by_share(
+        penalties, label="cost in accuracy", title="Identity stitching, in distribution", x_title=FROM_BOTTOM
+    )
     right = by_share(cka, label="CKA", title="CKA, in distribution")
     return themed(
         alt.hconcat(left, right, spacing=40).resolve_scale(color="independent", shape="independent")
@@ -60,9 +65,8 @@ def figure_2(penalties: pd.DataFrame, cka: pd.DataFrame) -> Any:
 
 
 def figure_7(accuracies: pd.DataFrame) -> Any:
-    return themed(
-        by_share(accuracies, label="right, HANS-like", title="Identity stitching, out of distribution")
-    )
+    title = "Identity stitching, out of distribution"
+    return themed(by_share(accuracies, label="right, HANS-like", title=title, x_title=FROM_BOTTOM))
 
 
 def variants_chart(means: Mapping[str, pd.DataFrame]) -> Any:

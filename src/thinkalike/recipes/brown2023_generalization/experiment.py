@@ -148,7 +148,7 @@ def judge(
     natural : the spread out of distribution that the seeds alone gave.
     """
     resampling = {name: settings[name] for name in ("n_resamples", "n_permutations", "seed")}
-    compare = partial(compare_groups, groups=measured.groups, systems=measured.names, **resampling)
+    compare: Any = partial(compare_groups, groups=measured.groups, systems=measured.names, **resampling)
     directed = partial(
         directed_means,
         groups=measured.groups,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from thinkalike.progress import progress
@@ -28,6 +27,7 @@ from thinkalike.recipes.brown2023_generalization.data import (
 from thinkalike.recipes.brown2023_generalization.groups import Choice, choose_ends, plant
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
+from thinkalike.recipes.weights import weights_digest
 
 HUB_NAME = "connectivity/feather_berts_{}"
 TRAINING, INSIDE, OUTSIDE, READING = range(4)  # the seeds of the parts, so that none repeats another
@@ -86,7 +86,7 @@ def fine_tuned_population(settings: Mapping[str, Any], steps: Steps) -> Populati
         return ask(found, classes=NANO_CLASSES, tokenizer=tokenizer, longest=settings["longest"])
 
     reading = {name: settings[f"reader_{name}"] for name in ("steps", "batch", "rate")}
-    about = {**common, **reading, "base": system.identity(), "n": settings["reader_pairs"]}
+    about = {**common, **reading, "base": weights_digest(system.model), "n": settings["reader_pairs"]}
     reader = kept_model(
         steps.path("pair-reader", about),
         lambda: pair_reader(
@@ -103,7 +103,7 @@ def fine_tuned_population(settings: Mapping[str, Any], steps: Steps) -> Populati
     inside = questions(pairs(settings["n_inside"], INSIDE))
     outside = questions(overlap_pairs(settings["n_outside"], seed=4 * seed + OUTSIDE, **shape))
     training = {name: settings[name] for name in ("steps", "batch", "rate")}
-    about = {**common, **training, "reader": _weights(reader)}
+    about = {**common, **training, "reader": weights_digest(base)}
 
     def train(
         names: Mapping[str, int], counterexamples: float
@@ -174,10 +174,6 @@ def paper_population(settings: Mapping[str, Any], steps: Steps) -> Population:
     return Population(
         places, tokenizer, inside, outside, right_inside, right_outside, choice, key, choice.spread
     )
-
-
-def _weights(folder: Path) -> str:
-    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
 def _texts(*parts: Questions) -> str:

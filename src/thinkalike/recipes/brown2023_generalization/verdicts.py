@@ -56,7 +56,7 @@ def spread(inside: Sequence[float], outside: Sequence[float], *, ends: float, en
 def early_stitching(means: pd.DataFrame) -> Statement:
     """`means`: of penalties, from `directed_means` with shares of the layers as `layer`."""
     early = means[means["layer"] <= EARLY]
-    worst = early.loc[early["mean"].idxmax()]
+    worst = _largest(early, "mean")
     return Statement(
         "At early layers identity stitching costs almost nothing, whichever groups the two models are of.",
         f"Up to half of the layers the largest mean cost is {points(worst['mean'])} ({worst['pair']}, "
@@ -86,7 +86,7 @@ def late_between(separation: pd.DataFrame, means: pd.DataFrame) -> Statement:
 
 def late_within(means: pd.DataFrame) -> Statement:
     late = means[(means["layer"] >= LATE) & means["within"]]
-    worst = late.loc[late["mean"].idxmax()]
+    worst = _largest(late, "mean")
     return Statement(
         "Within the generalizing and within the heuristic models stitching at late layers costs almost "
         "nothing.",
@@ -101,7 +101,7 @@ def late_within(means: pd.DataFrame) -> Statement:
 def early_cka(separation: pd.DataFrame) -> Statement:
     """`separation`: of CKA, within − between groups."""
     early = separation[separation["layer"] <= EARLY]
-    worst = early.loc[early["p_any"].idxmin()]
+    worst = early.iloc[int(np.argmin(early["p_any"]))]
     return Statement(
         "At early layers CKA does not tell generalizing from heuristic models.",
         f"Up to half of the layers the clearest difference (within − between) is {worst['separation']:.3f} "
@@ -225,8 +225,13 @@ def p_text(p: float) -> str:
 def _late(separation: pd.DataFrame) -> tuple[Any, bool]:
     """The late layer where groups are farthest apart, and whether that is more than chance."""
     late = separation[separation["layer"] >= LATE]
-    best = late.loc[late["separation"].idxmax()]
+    best = _largest(late, "separation")
     return best, bool(best["separation"] > 0 and best["p_any"] <= ALPHA)
+
+
+def _largest(table: pd.DataFrame, column: str) -> Any:
+    """The row with the largest value."""
+    return table.iloc[int(np.argmax(table[column]))]
 
 
 def _numbers(row: Any) -> dict[str, float]:
