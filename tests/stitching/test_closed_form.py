@@ -21,12 +21,19 @@ def data(seed=0, n=400, n_in=6, n_out=4):
 
 
 def pair_of(X, Y, batches=3):
-    x, y, products = Moments(X.shape[1]), Moments(Y.shape[1]), np.zeros((X.shape[1], Y.shape[1]))
+    x, y = Moments(torch.from_numpy(X[:5])), Moments(torch.from_numpy(Y[:5]))
+    products = np.zeros((X.shape[1], Y.shape[1]))
     for a, b in zip(np.array_split(X, batches), np.array_split(Y, batches), strict=True):
-        x.add(torch.from_numpy(a))
-        y.add(torch.from_numpy(b))
-        products += a.T @ b
+        products += (x.add(torch.from_numpy(a)).T @ y.add(torch.from_numpy(b))).numpy()
     return Pair.of(x, y, products)
+
+
+def test_moments_are_those_of_the_rows():
+    X, Y = data()
+    pair = pair_of(X, Y)
+    np.testing.assert_allclose(pair.mean_x, X.mean(0))
+    np.testing.assert_allclose(pair.variance_y, np.cov(Y.T, bias=True))
+    np.testing.assert_allclose(pair.cross, (X - X.mean(0)).T @ (Y - Y.mean(0)) / len(X), atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -20,26 +20,39 @@ RIDGE = 1e-9
 
 
 class Moments:
-    """Σx, Σx xᵀ and the count of one layer's rows, in float64."""
+    """Count, mean and covariance of one layer's rows, summed in float64 about the mean of the first batch.
 
-    def __init__(self, width: int) -> None:
+    With a common offset in float32 the products of two layers would cancel badly; about that mean they do
+    not.
+    """
+
+    def __init__(self, rows: Tensor) -> None:
+        width = rows.shape[1]
         self.n = 0
-        self.sum = np.zeros(width)
-        self.square = np.zeros((width, width))
+        self.shift = rows.mean(0)
+        self._sum = rows.new_zeros(width, dtype=rows.double().dtype)
+        self._square = self._sum.new_zeros(width, width)
 
-    def add(self, rows: Tensor) -> None:
-        """rows : float64 (n, width)"""
+    def add(self, rows: Tensor) -> Tensor:
+        """Add rows (n, width), and give them back about the shift."""
+        shifted = rows - self.shift
+        exact = shifted.double()
         self.n += len(rows)
-        self.sum += rows.sum(0).cpu().numpy()
-        self.square += (rows.T @ rows).cpu().numpy()
+        self._sum += exact.sum(0)
+        self._square.addmm_(exact.T, exact)
+        return shifted
+
+    @property
+    def shifted_mean(self) -> Floats:
+        return self._sum.cpu().numpy() / self.n
 
     @property
     def mean(self) -> Floats:
-        return self.sum / self.n
+        return self.shifted_mean + self.shift.double().cpu().numpy()
 
     @property
     def covariance(self) -> Floats:
-        return self.square / self.n - np.outer(self.mean, self.mean)
+        return self._square.cpu().numpy() / self.n - np.outer(self.shifted_mean, self.shifted_mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +70,8 @@ class Pair:
 
     @classmethod
     def of(cls, x: Moments, y: Moments, products: Floats) -> Pair:
-        cross = products / x.n - np.outer(x.mean, y.mean)
+        """`products` is Σ x yᵀ of the rows about their shifts, as `Moments.add` gives them back."""
+        cross = products / x.n - np.outer(x.shifted_mean, y.shifted_mean)
         return cls(x.mean, y.mean, x.covariance, y.covariance, cross)
 
     def bias(self, weight: Floats) -> Floats:

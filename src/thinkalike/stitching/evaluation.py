@@ -85,7 +85,7 @@ def evaluate(
             own.add(logits, batch)
             known: dict[int, Tensor] = dict(record.states)  # type: ignore[arg-type]
             for layer, yardstick in yardsticks.items():
-                distances.setdefault(layer, []).append(yardstick(known[layer][batch.tokens]))
+                distances.setdefault(layer, []).append(yardstick(batch.rows(known[layer])))
             states = job.states(batch, among=list(phis), known=known)
             for stitch, phi in phis.items():
                 mapped = phi(states[stitch.role, stitch.layer_bottom])
@@ -93,7 +93,7 @@ def evaluate(
                 sums[stitch].add(logits, batch)
                 if stitch.layer_top in yardsticks:
                     yardstick = yardsticks[stitch.layer_top]
-                    distances.setdefault(stitch, []).append(yardstick(mapped[batch.tokens]))
+                    distances.setdefault(stitch, []).append(yardstick(batch.rows(mapped)))
             if step is not None:
                 step.advance()
     measured = {at: np.concatenate(parts, axis=1) for at, parts in distances.items()}

@@ -104,6 +104,10 @@ class Batch:
     targets: torch.Tensor
     units: Ints = field()
 
+    def rows(self, states: torch.Tensor) -> torch.Tensor:
+        """(n_tokens, width) of (n, length, width): the states of tokens, without padding."""
+        return states[self.tokens] if "attention_mask" in self.inputs else states.flatten(0, 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Examples:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import torch
 
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import Step
-from thinkalike.stitching.closed_form import Floats, Moments, Pair
+from thinkalike.stitching.closed_form import Moments, Pair
 from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job
 from thinkalike.stitching.maps import get_kind
@@ -31,16 +31,16 @@ class Gathered:
     top
         By layer.
     products : (n_in, n_out) by stitch
-        Σ x yᵀ
+        Σ x yᵀ about the shifts of the moments; batches in float32, their sum in float64.
     """
 
     bottom: dict[tuple[Role, int], Moments]
     top: dict[int, Moments]
-    products: dict[Stitch, Floats]
+    products: dict[Stitch, Tensor]
 
     def pair(self, stitch: Stitch) -> Pair:
         x = self.bottom[stitch.role, stitch.layer_bottom]
-        return Pair.of(x, self.top[stitch.layer_top], self.products[stitch])
+        return Pair.of(x, self.top[stitch.layer_top], self.products[stitch].cpu().numpy())
 
 
 def gather(
@@ -49,23 +49,27 @@ def gather(
     """Run the bottoms and the top once over the examples; without `kind`, the top alone."""
     gathered = Gathered({}, {}, {})
     for batch in job.batches(examples, tokens_at_once):
-        kept = batch.tokens
         own = bottom_states(job.top.stack, job.top_layers | _own_layers(job, kind), batch.inputs)
-        top = {layer: own[layer][kept].double() for layer in job.top_layers}
-        for layer, rows in top.items():
-            gathered.top.setdefault(layer, Moments(rows.shape[1])).add(rows)
+        top = {at: _add(gathered.top, at, batch.rows(own[at])) for at in job.top_layers}
         if kind is not None:
             states = job.states(batch, known=own)
-            bottom = {at: _prepared(kind, states[at][kept]) for at in states}
-            for at, rows in bottom.items():
-                gathered.bottom.setdefault(at, Moments(rows.shape[1])).add(rows)
+            bottom = {at: _add(gathered.bottom, at, _prepared(kind, batch.rows(states[at]))) for at in states}
             for stitch in job.stitches:
                 product = bottom[stitch.role, stitch.layer_bottom].T @ top[stitch.layer_top]
-                total = gathered.products.setdefault(stitch, np.zeros(product.shape))
-                total += product.cpu().numpy()
+                if stitch not in gathered.products:
+                    gathered.products[stitch] = torch.zeros_like(product, dtype=torch.float64)
+                gathered.products[stitch] += product
         if step is not None:
             step.advance()
     return gathered
+
+
+def _add(moments: dict[Any, Moments], at: Any, rows: Tensor) -> Tensor:
+    """Add the rows of a layer to its moments; the rows about their shift."""
+    rows = rows.float()
+    if at not in moments:
+        moments[at] = Moments(rows)
+    return moments[at].add(rows)
 
 
 def least_squares(gathered: Gathered, stitch: Stitch, kind: str, rank: int | None) -> nn.Module:
@@ -92,4 +96,4 @@ def _own_layers(job: Job, kind: str | None) -> set[int]:
 
 def _prepared(kind: str, rows: Tensor) -> Tensor:
     prepare = get_kind(kind).prepare
-    return (rows if prepare is None else prepare(rows.float())).double()
+    return rows if prepare is None else prepare(rows.float())
