@@ -64,7 +64,7 @@ def overview(folder: Path) -> str:
 
 def _entry(recipe: Any, folder: Path) -> str:
     found = read(folder)
-    about = f"`{recipe.name}`: {recipe.shows} of {recipe.citation}."
+    about = f"`{recipe.name}`: {_source(recipe)}"
     lines = [f"## [{recipe.title}]({recipe.name}/index.md)", about]
     lines.append(tally(found) if found else "Not run at this scale yet.")
     picture = found and next(filter(None, (_picture(folder, f["name"]) for f in found["figures"])), None)
@@ -75,7 +75,7 @@ def _entry(recipe: Any, folder: Path) -> str:
 
 def page(recipe: Any, folder: Path) -> str:
     """Everything that one run found, as Markdown."""
-    head = [f"# {recipe.title}", f"{recipe.shows} of {recipe.citation}."]
+    head = [f"# {recipe.title}", _source(recipe)]
     command = f"```text\nthinkalike reproduce {recipe.name} --scale nano\n```"
     found = read(folder)
     if found is None:
@@ -87,6 +87,11 @@ def page(recipe: Any, folder: Path) -> str:
     parts += [_figure(figure, folder) for figure in found["figures"]]
     parts += [_table(table) for table in found["tables"]]
     return "\n\n".join(part for part in parts if part)
+
+
+def _source(recipe: Any) -> str:
+    end = "" if recipe.citation.endswith("?") else "."
+    return f"{recipe.shows} of {recipe.citation}{end}"
 
 
 def tally(found: dict[str, Any]) -> str:
