@@ -62,7 +62,7 @@ def find_blocks(
 
     Parameters
     ----------
-    n_blocks : how many blocks to try.
+    n_blocks : how many blocks to try; never more than half as many as there are layers.
     smallest : the length that a block must have at least.
     """
     n = len(similarity)
@@ -98,7 +98,7 @@ def find_blocks(
 
 
 def _cuts(n: int, n_blocks: Sequence[int], smallest: int) -> Iterator[tuple[int, ...]]:
-    for k in n_blocks:
+    for k in (k for k in n_blocks if 2 * k <= n):
         for cuts in combinations(range(1, n), k - 1):
             if all(b - a >= smallest for a, b in pairwise((0, *cuts, n))):
                 yield cuts

@@ -32,18 +32,22 @@ def is_bundled(name: str) -> bool:
     return name in models.names(revisions=True)
 
 
-def lacking(names: Iterable[str]) -> list[str]:
-    """The bundled models among `names` that this installation does not have."""
-    return [name for name in names if name.startswith("nano-") and not is_bundled(name)]
+def lacking(names: Iterable[str], folder: str | Path | None = None) -> list[str]:
+    """The bundled models among `names` that neither this installation nor `folder` has."""
+
+    def is_there(name: str) -> bool:
+        return is_bundled(name) or (folder is not None and (Path(folder) / name / "config.json").exists())
+
+    return [name for name in names if name.startswith("nano-") and not is_there(name)]
 
 
-def require(names: Iterable[str], *, recipe: str) -> None:
+def require(names: Iterable[str], *, recipe: str, folder: str | Path | None = None) -> None:
     """Refuse to begin without the bundled models that a recipe cannot do without."""
-    missing = lacking(names)
+    missing = lacking(names, folder)
     if missing:
         raise ModelError(
             f"{recipe} needs the bundled model{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
-            "this installation lacks: reinstall thinkalike, or use --scale smoke."
+            "this installation lacks: reinstall thinkalike, or name a folder that has them (--models)."
         )
 
 

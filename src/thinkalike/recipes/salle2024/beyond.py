@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ALPHA = 100.0
 """Of the ridge when interactions are fitted: small beside the sums over pairs, enough to condition them"""
 CONTROL = "zipf"
-CONTROL_FEATURE = "zipf_frequency"
+CONTROL_NAME = "word frequency"
 
 
 @dataclass
@@ -105,7 +105,7 @@ def treebank_stimuli(path: Path, n_sentences: int) -> Stimuli:
     first = list(stimuli.sentences.index[:n_sentences])
     chosen = stimuli.subset(stimuli.items["sentence"].isin(first).to_numpy())
     features = chosen.features
-    varied = [name for name in features if features[name].nunique() > 1]
+    varied = [name for name in features if len(features[name].dropna().unique()) > 1]
     return Stimuli(features[varied], items=chosen.items, sentences=chosen.sentences)
 
 
@@ -120,9 +120,9 @@ def _feature_set(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     more = work.profiles(work.models, comparison.stimuli.with_controls(CONTROL))
     added = verdicts.same_story(whole, taus_of(more))
     drawn = figures.feature_set(
-        {**{f"without {n}": v for n, v in without.items()}, f"with {CONTROL_FEATURE}": added}
+        {**{f"without {n}": v for n, v in without.items()}, f"with {CONTROL_NAME}": added}
     )
-    beyond.add(verdicts.feature_set(without, added, CONTROL_FEATURE), drawn)
+    beyond.add(verdicts.feature_set(without, added, CONTROL_NAME), drawn)
 
 
 def _presets(work: Work, comparison: Comparison, beyond: Beyond) -> None:
@@ -145,7 +145,7 @@ def _untrained(work: Work, comparison: Comparison, beyond: Beyond) -> None:
 
 def _checkpoints(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     names = list(work.settings["checkpoints"])
-    missing = lacking(names)
+    missing = lacking(names, work.settings["models_folder"])
     if missing:
         beyond.add(verdicts.checkpoints_untested(missing))
         return

@@ -122,7 +122,7 @@ def positions(kept: Mapping[str, Floats], removed: Mapping[str, Floats]) -> Figu
                 title="position embeddings",
                 scale=alt.Scale(domain=["kept", "set to 0"], range=[LIGHT.accent, LIGHT.negative[2]]),
             ),
-            strokeDash=alt.StrokeDash("embeddings:N", title="position embeddings"),
+            strokeDash=alt.StrokeDash("embeddings:N", legend=None),
             column=alt.Column("system:N", title=None, sort=list(kept)),
         )
         .properties(width=240, height=200)

@@ -16,15 +16,17 @@ GAIN = 0.02
 SAME_STORY = 0.8
 """Two matrices tell the same story from this rank correlation on"""
 
-INTERACTIONS = (
-    "The paper assumes that features do not interact (a diagonal W), and names interactions as future work."
+INTERACTIONS = "Assumed: features do not interact (a diagonal W); interactions are named as future work."
+NATURAL = "Taken for granted: sentences of a grammar stand for natural text."
+FEATURE_SET = "Taken for granted: the eight features suffice, and another list would tell the same story."
+PRESETS = (
+    "Taken for granted: what is left to the code (folds over pairs, scaling, permutations) does not matter."
 )
-NATURAL = "The paper shows sentences of a grammar; larger and natural data are future work."
-FEATURE_SET = "The paper uses eight features that it considers essential; other lists are future work."
-PRESETS = "The paper leaves some choices to its code: folds over pairs, scaling, permutations."
-UNTRAINED = "The paper has no untrained controls: likeness is taken to come from what the models learned."
-CHECKPOINTS = "The paper looks at finished models only."
-POSITIONS = "The paper does not remove positional encodings."
+UNTRAINED = "Taken for granted: models are alike because of what they learned."
+CHECKPOINTS = "Left open: training. If it makes the profiles, they approach those of the finished model."
+POSITIONS = (
+    "Left open: positional encodings. If word position comes from them, it falls when they are removed."
+)
 
 
 def interactions(rows: Sequence[Mapping[str, float | str | bool]]) -> Statement:

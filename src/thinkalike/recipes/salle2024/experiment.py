@@ -33,7 +33,7 @@ def run(settings: Mapping[str, Any], out: Path) -> Findings:
     from thinkalike.recipes.salle2024.figures import draw
 
     work = Work(settings, Steps(out))
-    require(work.models, recipe="salle2024")
+    require(work.models, recipe="salle2024", folder=settings["models_folder"])
     comparison = work.compare(work.models, work.stimuli, controls="untrained")
     low, high = low_and_high(comparison, settings["state_space"])
     beyond = look_beyond(work, comparison)

@@ -35,11 +35,13 @@ def similarity(comparison: Comparison) -> Figure:
     """Both matrices, and both maps."""
     parts = [plots.matrix_chart(comparison.matrices[m], LIGHT) for m in (FEATURES, "rsa")]
     maps = [plots.layer_map_chart(comparison.layer_maps[m], LIGHT) for m in (FEATURES, "rsa")]
-    rows = [alt.hconcat(*part).resolve_scale(color="independent") for part in (parts, maps)]
+    rows = [
+        alt.hconcat(*part).resolve_scale(color="independent", shape="independent") for part in (parts, maps)
+    ]
     return Figure(
         name="similarity",
         title="How alike the layers of all models are, by features and by geometry",
-        chart=themed(alt.vconcat(*rows).resolve_scale(color="independent")),
+        chart=themed(alt.vconcat(*rows).resolve_scale(color="independent", shape="independent")),
         caption="Above, every layer against every other: by the ranking of features (τ_w, left) and by "
         "distances between words (RSA, right). Below, the same on maps where near means alike; lines "
         "follow each model from its first layer to its last.",
