@@ -202,8 +202,10 @@ def test_a_kept_model_is_made_once_and_whole(tokenizer: Any, tmp_path: Path) -> 
     with pytest.raises(KeyboardInterrupt):
         kept_model(folder, fail, tokenizer)
     assert list((tmp_path / "models").iterdir()) == []
+    (tmp_path / "models" / ".one.1").mkdir()  # of a run that was killed
     assert kept_model(folder, make, tokenizer) == kept_model(folder, make, tokenizer) == folder
     assert len(made) == 1
+    assert list((tmp_path / "models").iterdir()) == [folder]
 
 
 def test_identity_stitching_is_a_model_with_the_blocks_of_both(questions: Questions) -> None:

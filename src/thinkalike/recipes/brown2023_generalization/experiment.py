@@ -27,11 +27,8 @@ from thinkalike.recipes.brown2023_generalization.geometry import (
 )
 from thinkalike.recipes.brown2023_generalization.groups import Choice, directed_means
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, penalties, stitched_right
-from thinkalike.recipes.brown2023_generalization.population import (
-    Population,
-    fine_tuned_population,
-    paper_population,
-)
+from thinkalike.recipes.brown2023_generalization.population import Population, paper_population
+from thinkalike.recipes.brown2023_generalization.trained import fine_tuned_population
 from thinkalike.recipes.findings import Figure, Findings, Table
 from thinkalike.recipes.steps import Steps
 

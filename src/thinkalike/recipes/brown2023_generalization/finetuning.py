@@ -109,8 +109,9 @@ def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[torch.Tensor, torch.Tens
 def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Any) -> Path:
     """The folder of a model that is made once: complete, or not there."""
     if not (folder / "config.json").exists():
+        for left_over in folder.parent.glob(f".{folder.name}.*"):  # of a run that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
         part = folder.with_name(f".{folder.name}.{os.getpid()}")
-        shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
             _save(make(), tokenizer, part)

@@ -1,4 +1,4 @@
-"""The classifiers of a run: fine-tuned here and kept, or those of the paper; and who of them is chosen."""
+"""The classifiers of a run, what they get right, and who of them is chosen; and those of the paper."""
 
 from __future__ import annotations
 
@@ -15,22 +15,12 @@ from thinkalike.recipes.brown2023_generalization.classifiers import (
     class_names,
     load_classifier,
 )
-from thinkalike.recipes.brown2023_generalization.data import (
-    MNLI_CLASSES,
-    NANO_CLASSES,
-    Pairs,
-    hans,
-    mnli,
-    overlap_pairs,
-    training_pairs,
-)
-from thinkalike.recipes.brown2023_generalization.groups import Choice, choose_ends, plant
+from thinkalike.recipes.brown2023_generalization.data import MNLI_CLASSES, hans, mnli
+from thinkalike.recipes.brown2023_generalization.groups import Choice, choose_ends
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
-from thinkalike.recipes.weights import weights_digest
 
 HUB_NAME = "connectivity/feather_berts_{}"
-TRAINING, INSIDE, OUTSIDE, READING = range(4)  # the seeds of the parts, so that none repeats another
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,95 +58,20 @@ class Population:
         }
 
 
-def fine_tuned_population(settings: Mapping[str, Any], steps: Steps) -> Population:
-    """Train `n_models`; where they do not differ enough out of distribution, add some that were taught."""
-    from thinkalike.recipes.brown2023_generalization.finetuning import fine_tuned, kept_model, pair_reader
-    from thinkalike.stitching.systems import open_system
-
-    system = open_system(settings["base"], task="masked", device="cpu")
-    tokenizer: Any = system.tokenizer
-    seed = settings["seed"]
-    shape = {"cases": settings["cases"], "longest": settings["longest"], "tokenizer": tokenizer}
-    common = {name: settings[name] for name in ("cases", "longest", "seed", "n_train")}
-
-    def pairs(n: int, part: int, counterexamples: float = settings["counterexamples"]) -> Pairs:
-        return training_pairs(n, seed=4 * seed + part, counterexamples=counterexamples, **shape)
-
-    def questions(found: Pairs) -> Questions:
-        return ask(found, classes=NANO_CLASSES, tokenizer=tokenizer, longest=settings["longest"])
-
-    reading = {name: settings[f"reader_{name}"] for name in ("steps", "batch", "rate")}
-    about = {**common, **reading, "base": weights_digest(system.model), "n": settings["reader_pairs"]}
-    reader = kept_model(
-        steps.path("pair-reader", about),
-        lambda: pair_reader(
-            system.model,
-            # All of full overlap, half of them entailments: what overlap means is left open.
-            pairs(settings["reader_pairs"], READING, counterexamples=0.5),
-            tokenizer=tokenizer,
-            seed=seed,
-            **reading,
-        ),
-        tokenizer,
-    )
-    base = open_system(reader, task="masked", device="cpu").model
-    inside = questions(pairs(settings["n_inside"], INSIDE))
-    outside = questions(overlap_pairs(settings["n_outside"], seed=4 * seed + OUTSIDE, **shape))
-    training = {name: settings[name] for name in ("steps", "batch", "rate")}
-    about = {**common, **training, "reader": weights_digest(base)}
-
-    def train(
-        names: Mapping[str, int], counterexamples: float
-    ) -> tuple[dict[str, str], dict[str, float], dict[str, float]]:
-        own = {**about, "counterexamples": counterexamples}
-        lessons = questions(pairs(settings["n_train"], TRAINING, counterexamples))
-        places, good_inside, good_outside = {}, {}, {}
-        with progress("fine-tuning", len(names)) as bar:
-            for name, number in names.items():
-                folder = kept_model(
-                    steps.path(f"classifier-{name}", {**own, "number": number}),
-                    lambda number=number: fine_tuned(base, lessons, seed=number, **training),  # type: ignore[misc]
-                    tokenizer,
-                )
-                model = load_classifier(folder, tokenizer=tokenizer)
-                places[name] = str(folder)
-                good_inside[name], good_outside[name] = accuracy(model, inside), accuracy(model, outside)
-                bar.advance()
-        return places, good_inside, good_outside
-
-    names = {f"seed {k}": k for k in range(settings["n_models"])}
-    places, good_inside, good_outside = train(names, settings["counterexamples"])
-    choice = choose_ends(good_outside, settings["n_chosen"])
-    natural = choice.spread
-    if natural < settings["enough_spread"]:
-        names = {f"taught {k}": 1000 + k for k in range(settings["n_chosen"])}
-        more, more_inside, more_outside = train(names, settings["taught_counterexamples"])
-        choice = plant(good_outside, more_outside, settings["n_chosen"])
-        places, good_inside, good_outside = (
-            {**places, **more},
-            {**good_inside, **more_inside},
-            {**good_outside, **more_outside},
-        )
-    key = {**about, "counterexamples": settings["counterexamples"], "chosen": choice.names}
-    return Population(places, tokenizer, inside, outside, good_inside, good_outside, choice, key, natural)
-
-
 def paper_population(settings: Mapping[str, Any], steps: Steps) -> Population:
     """The hundred classifiers of McCoy et al. (2020), on MNLI and HANS."""
     from thinkalike.activations.loading import load_config, load_processor
     from thinkalike.activations.names import parse_name
 
-    folder, device = settings["models_folder"], settings["device"]
+    folder, device, seed = (settings[name] for name in ("models_folder", "device", "seed"))
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings["n_models"])}
     tokenizer = load_processor(parse_name(locate(settings["tokenizer"], folder)), "text")
     classes = class_names(load_config(parse_name(places["0"])), MNLI_CLASSES)
-    seed, files = settings["seed"], {name: settings[name] for name in ("mnli_file", "hans_file")}
     shape = {"classes": classes, "tokenizer": tokenizer, "longest": settings["longest"], "device": device}
-    inside = ask(mnli(settings["n_inside"], seed=seed, file=files["mnli_file"]), **shape)
-    outside = ask(hans(settings["n_outside"], seed=seed, file=files["hans_file"]), **shape)
-    key = {name: settings[name] for name in ("n_inside", "n_outside", "longest", "seed")}
-    key |= {"classes": classes, "data": _texts(inside, outside)}
-    good: dict[str, dict[str, float]] = {}
+    inside = ask(mnli(settings["n_inside"], seed=seed, file=settings["mnli_file"]), **shape)
+    outside = ask(hans(settings["n_outside"], seed=seed, file=settings["hans_file"]), **shape)
+    key: dict[str, Any] = {"classes": classes, "data": questions_digest(inside, outside)}
+    right: dict[str, dict[str, float]] = {"inside": {}, "outside": {}}
     with progress("accuracies", len(places)) as bar:
         for name, place in places.items():
 
@@ -164,17 +79,18 @@ def paper_population(settings: Mapping[str, Any], steps: Steps) -> Population:
                 model = load_classifier(place, tokenizer=tokenizer, device=device)
                 return {"inside": accuracy(model, inside), "outside": accuracy(model, outside)}
 
-            good[name] = steps.json(f"accuracy-{name}", {**key, "model": place}, both)
+            found = steps.json(f"accuracy-{name}", {**key, "model": place}, both)
+            for part, share in found.items():
+                right[part][name] = share
             bar.advance()
-    right_inside, right_outside = (
-        {n: one[part] for n, one in good.items()} for part in ("inside", "outside")
-    )
-    choice = choose_ends(right_outside, settings["n_chosen"])
+    choice = choose_ends(right["outside"], settings["n_chosen"])
     key |= {"models": [places[name] for name in choice.names]}
     return Population(
-        places, tokenizer, inside, outside, right_inside, right_outside, choice, key, choice.spread
+        places, tokenizer, inside, outside, right["inside"], right["outside"], choice, key, choice.spread
     )
 
 
-def _texts(*parts: Questions) -> str:
-    return hashlib.sha256(repr([part.pairs.texts for part in parts]).encode()).hexdigest()
+def questions_digest(*parts: Questions) -> str:
+    """Of the texts and labels, and of how they were cut into tokens."""
+    content = [(part.pairs.texts, part.pairs.labels, tuple(part.ids.shape)) for part in parts]
+    return hashlib.sha256(repr(content).encode()).hexdigest()
