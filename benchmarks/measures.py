@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.linalg  # noqa: F401  the limit of threads holds for libraries that are loaded before it is set
 import torch
 from threadpoolctl import threadpool_limits
 
@@ -245,10 +246,20 @@ def draw(result: dict[str, Any]) -> Any:
     table = pd.DataFrame(result["growth"])
     lines = [
         alt.Chart(table[table["axis"] == axis], title=f"CKA of a batch, {title}")
-        .mark_line(point=True, color=LIGHT.systems[0])
+        .mark_line(point={"color": LIGHT.systems[0]}, color=LIGHT.systems[0])
         .encode(
-            x=alt.X("size:Q", scale=alt.Scale(type="log", base=2), title=axis),
-            y=alt.Y("seconds:Q", scale=alt.Scale(type="log"), title="seconds"),
+            x=alt.X(
+                "size:Q",
+                scale=alt.Scale(type="log", base=2, nice=False, padding=8),
+                axis=alt.Axis(values=sorted(table.loc[table["axis"] == axis, "size"]), format="d"),
+                title=axis,
+            ),
+            y=alt.Y(
+                "seconds:Q",
+                scale=alt.Scale(type="log", domain=[0.02, 5]),
+                axis=alt.Axis(values=[0.03, 0.1, 0.3, 1, 3]),
+                title="seconds of one processor",
+            ),
         )
         .properties(width=200, height=180)
         for axis, title in (
@@ -265,17 +276,22 @@ def draw(result: dict[str, Any]) -> Any:
         "ckatorch": "ckatorch",
     }
     bars = pd.DataFrame([{"method": name, "seconds": cka[key]} for name, key in named.items() if key in cka])
-    bar = (
+    dots = (
         alt.Chart(bars, title="CKA of 13 × 25 layers, a batch of 1,024 tokens × 768")
-        .mark_bar(color=LIGHT.systems[0])
+        .mark_point(filled=True, size=90, opacity=1, color=LIGHT.systems[0])
         .encode(
-            x=alt.X("seconds:Q", scale=alt.Scale(type="log", domainMin=0.1), title="seconds"),
+            x=alt.X(
+                "seconds:Q",
+                scale=alt.Scale(type="log", domain=[0.5, 120]),
+                axis=alt.Axis(values=[1, 3, 10, 30, 100]),
+                title="seconds of one processor, logarithmic",
+            ),
             y=alt.Y("method:N", sort=list(bars["method"]), title=None, axis=alt.Axis(labelLimit=300)),
         )
         .properties(width=640, height=110)
     )
-    label = bar.mark_text(align="left", dx=4).encode(text=alt.Text("seconds:Q", format=".2~f"))
-    return themed(alt.vconcat(alt.layer(bar, label), alt.hconcat(*lines)))
+    label = dots.mark_text(align="left", dx=9).encode(text=alt.Text("seconds:Q", format=".3~r"))
+    return themed(alt.vconcat(alt.layer(dots, label), alt.hconcat(*lines)))
 
 
 PARTS: dict[str, Callable[[], Any]] = {
