@@ -176,6 +176,8 @@ def test_smoke(tmp_path: Path) -> None:
     done = reproduce("brown2023-scaling", "smoke", tmp_path / "run")
     assert {f.of_paper for f in done.findings.figures} >= {"Figure 3", "Figure 9", "Figure 10"}
     assert done.findings.tables[0].of_paper == "Table 1"
+    for figure in done.findings.figures:
+        figure.chart.to_dict()  # valid Vega-Lite
     names = {f.name for f in done.findings.figures}
     assert all(s.figure in names for s in done.findings.statements if s.figure)
     again = done.recipe.run({**SCALES["smoke"], "scale": "smoke", "models_folder": None}, tmp_path / "run")

@@ -20,7 +20,7 @@ from thinkalike.charts.theme import themed
 from thinkalike.cli import app
 from thinkalike.cli.reproduce import parse_settings
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
-from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, reproduce
+from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import registry as table
 from thinkalike.recipes.page import answer, duration, number, render
 from thinkalike.recipes.places import lacking, locate, require
@@ -98,6 +98,14 @@ class TestReproduce:
     def test_a_setting_can_be_changed(self, small: Recipe, tmp_path: Path) -> None:
         done = reproduce("small", "smoke", tmp_path / "run", height=7)
         assert done.findings.settings["height"] == 7
+
+    def test_no_path_of_this_machine_is_shown(self, small: Recipe, tmp_path: Path) -> None:
+        done = reproduce(
+            "small", "smoke", tmp_path / "run", models_folder=tmp_path, file=str(tmp_path / "x.txt")
+        )
+        for text in (done.page.read_text(), (tmp_path / "run" / "findings.json").read_text()):
+            assert str(tmp_path) not in text
+            assert "x.txt" in text
 
     def test_again_into_the_same_folder(self, small: Recipe, tmp_path: Path) -> None:
         first = reproduce("small", "smoke", tmp_path / "run").page.read_text()
@@ -250,3 +258,24 @@ class TestCommand:
 def test_a_verdict_is_one_of_three() -> None:
     with pytest.raises(UnknownName, match="verdict 'maybe'"):
         Statement("a", "b", "maybe")  # type: ignore[arg-type]
+
+
+class TestGallery:
+    def test_a_run_is_copied_and_replaces_the_one_before(self, small: Recipe, tmp_path: Path) -> None:
+        reproduce("small", "smoke", tmp_path / "run")
+        for _ in range(2):
+            place = gallery.fill(tmp_path / "run", tmp_path / "gallery")
+        assert place == tmp_path / "gallery" / "small"
+        files = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+        assert files == ["figures/line.png", "findings.json"]
+        assert [p.name for p in (tmp_path / "gallery").iterdir()] == ["small"]
+
+    def test_pictures_are_as_sharp_as_their_size_allows(self) -> None:
+        words = "".join(f'<text x="{9 * k % 90}" y="{k}">word {k}</text>' for k in range(99))
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99">{words}</svg>'
+        sharp, small = gallery.picture(svg), gallery.picture(svg, largest=10)
+        assert len(small) < len(sharp) <= gallery.LARGEST
+
+    def test_a_folder_without_findings(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="holds no finished run"):
+            gallery.fill(tmp_path)

@@ -28,6 +28,8 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
 def test_smoke_shows_every_figure_and_tests_every_statement(smoke: Reproduction) -> None:
     findings = smoke.findings
     assert {f.of_paper for f in findings.figures} == {*PAPER_FIGURES, ""}
+    for figure in findings.figures:
+        figure.chart.to_dict()  # valid Vega-Lite
     names = {f.name for f in findings.figures}
     assert all(s.figure in names for s in findings.statements if s.figure)
     own = [s for s in findings.statements if not s.beyond]

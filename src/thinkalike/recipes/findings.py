@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thinkalike.errors import UnknownName
@@ -49,6 +50,11 @@ class Figure:
     caption: str
     of_paper: str
     """`Figure 2`; empty for a figure that the paper has not"""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """As Vega-Lite; not validated, which would take longer than to draw it."""
+        return self.chart.to_dict(validate=False)
 
 
 @dataclass(frozen=True, eq=False)

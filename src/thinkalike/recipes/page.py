@@ -40,7 +40,7 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
         findings=findings,
         answer=answer(findings),
         tables=[(table, table_cells(table)) for table in findings.tables],
-        specs={figure.name: figure.chart.to_dict() for figure in findings.figures},
+        specs={figure.name: figure.spec for figure in findings.figures},
         badges=BADGES,
         number=number,
         settings=flat(findings.settings),

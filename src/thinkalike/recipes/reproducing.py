@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from thinkalike.recipes.registry import SCALES, Recipe, get_recipe
 MARKER = "recipe.json"
 FINDINGS = "findings.json"
 FIGURES = "figures"
-FORMATS = {"png": {"scale_factor": 2}, "svg": {}}
+SHARPNESS = 2
+"""Pixels of a PNG for each of the chart's"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +66,19 @@ def write_findings(recipe: Recipe, findings: Findings, folder: Path, seconds: fl
     """The page, the figures and `findings.json`, in `folder`; returns the path of the page."""
     from thinkalike.recipes.page import write_page
 
+    findings = replace(findings, settings=without_folders(findings.settings))
     for figure in findings.figures:
         _write_figure(figure, folder / FIGURES)
     write_json(as_plain(recipe, findings, seconds), folder / FINDINGS)
     return write_page(recipe, findings, folder, seconds)
+
+
+def without_folders(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings to be shown: of a path only its last part, for pages are passed on."""
+    return {
+        key: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+        for key, value in settings.items()
+    }
 
 
 def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> dict[str, Any]:
@@ -127,9 +137,13 @@ def _claim(folder: Path, name: str, scale: str) -> None:
 
 
 def _write_figure(figure: Figure, folder: Path) -> None:
+    """Draw it once, as SVG, and the PNG from that."""
+    import vl_convert
+
     folder.mkdir(parents=True, exist_ok=True)
-    for ending, options in FORMATS.items():
+    svg = vl_convert.vegalite_to_svg(figure.spec)
+    for ending, content in (("svg", svg.encode()), ("png", vl_convert.svg_to_png(svg, scale=SHARPNESS))):
         path = folder / f"{figure.name}.{ending}"
-        part = folder / f".{figure.name}.part.{ending}"
-        figure.chart.save(str(part), **options)  # type: ignore[arg-type]
+        part = folder / f".{path.name}.part"
+        part.write_bytes(content)
         os.replace(part, path)

@@ -1,0 +1,58 @@
+"""Put finished runs of recipes into the gallery of the docs: `python -m thinkalike.recipes.gallery RUN...`
+
+The findings and every figure are copied; pictures are drawn from the SVG as sharp as `LARGEST` bytes allow.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from thinkalike.comparison.files import read_json
+from thinkalike.errors import StoreError
+from thinkalike.recipes.reproducing import FIGURES, FINDINGS
+
+GALLERY = Path("docs/gallery")
+LARGEST = 150_000
+SHARPNESS = (2.0, 1.5, 1.25, 1.0, 0.75)
+
+
+def fill(run: Path, gallery: Path = GALLERY) -> Path:
+    """Copy the findings and figures of one run into `gallery`/RECIPE; older ones there are replaced."""
+    if not (run / FINDINGS).exists():
+        raise StoreError(f"{run} holds no finished run of a recipe: run `thinkalike reproduce` first.")
+    found = read_json(run / FINDINGS)
+    place = gallery / found["recipe"]
+    part = gallery / f".{found['recipe']}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    (part / FIGURES).mkdir(parents=True)
+    shutil.copy(run / FINDINGS, part / FINDINGS)
+    for figure in found["figures"]:
+        svg = (run / FIGURES / f"{figure['name']}.svg").read_text(encoding="utf-8")
+        (part / FIGURES / f"{figure['name']}.png").write_bytes(picture(svg))
+    shutil.rmtree(place, ignore_errors=True)
+    os.replace(part, place)
+    return place
+
+
+def picture(svg: str, *, largest: int = LARGEST) -> bytes:
+    """The sharpest PNG that is not too large, or the least sharp of all."""
+    import vl_convert
+
+    for scale in SHARPNESS:
+        png: bytes = vl_convert.svg_to_png(svg, scale=scale)
+        if len(png) <= largest:
+            break
+    return png
+
+
+def main(runs: Sequence[str]) -> None:
+    for run in runs:
+        print(fill(Path(run)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
