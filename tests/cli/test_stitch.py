@@ -94,3 +94,20 @@ def test_errors_are_errors(run: Callable[..., Any], two: list[Path], text: Path,
     with pytest.raises(InvalidInput, match="cannot be read as a table"):
         run("stitch", *two, "--text", tmp_path / "none.csv", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_into_a_run_all_three_views_are_in_its_report(
+    run: Callable[..., Any], tiny_models: dict[str, Path], text: Path, tmp_path: Path
+) -> None:
+    two = [f"a={tiny_models['tiny-gpt2']}", f"b={tiny_models['tiny-mamba']}"]
+    out = tmp_path / "run"
+    run("compare", *two, "--sentences", 40, "--resamples", 0, "--out", out)
+    options = ["--text", text, "--length", 32, "--no-ceiling", "--run", out]
+    result = run("stitch", *two, *options)
+    assert len(StitchResult.load(out / "stitching" / "a-to-b").to_frame()) == 9  # the whole grid
+    page = (out / "index.html").read_text(encoding="utf-8")
+    for view in ("features", "rsa", "function", "lines"):
+        assert f'data-chart="view-0-{view}"' in page
+    assert str(out / "index.html") in result.stdout.replace("\n", "")
+    with pytest.raises(InvalidInput, match=r"tiny-mamba is not in the run .* which has a, b"):
+        run("stitch", two[0], tiny_models["tiny-mamba"], *options)

@@ -297,3 +297,30 @@ def test_other_kinds_of_models_are_refused_with_the_way_out(tokenizer, documents
     )
     with pytest.raises(InvalidInput, match=r"is a vision model \(vit\)"):
         stitch(vit, vit, documents, tokenizer=tokenizer)
+
+
+def test_figures(two, documents, tokenizer):
+    from thinkalike.stitching.plots import line_frame, plot_results
+
+    options = {"tokenizer": tokenizer, **SMALL}
+    there = stitch(*two, documents, names=("a", "b"), **options)
+    back = stitch(*two[::-1], documents, names=("b", "a"), **options | {"ceiling": False})
+    spec = there.plot().to_dict()
+    assert spec["title"] == "a → b: affine, least-squares"
+    frame = line_frame(there, "penalty")
+    assert frame.groupby("series").size().to_dict() == dict.fromkeys(frame["series"].unique(), 3)
+    pair = frame[frame["series"] == "a → b"]
+    np.testing.assert_allclose(pair["value"], there.to_frame()["penalty"])
+    both = plot_results([there, back]).to_dict()
+    series = both["layer"][1]["encoding"]["color"]["scale"]["domain"]
+    assert series == ["a → b", "b → a", "b → b", "a → a"]
+    relative = plot_results([there, back], "accuracy_drop", relative=True, baselines=False).to_dict()
+    assert relative["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["a → b", "b → a"]
+    grid = stitch(*two, documents, layers="grid", floor=False, **options | {"ceiling": False})
+    assert "rect" in str(grid.plot("accuracy").to_dict())
+    with pytest.raises(InvalidInput, match="fitted by least-squares, which has no learning curve"):
+        there.plot_curves()
+    with pytest.raises(UnknownName, match="no value to draw 'cost'"):
+        there.plot("cost")
+    with pytest.raises(InvalidInput, match="no results to draw"):
+        plot_results([])

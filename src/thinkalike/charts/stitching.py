@@ -9,7 +9,7 @@ import pandas as pd
 
 from thinkalike.charts.theme import LIGHT, SHAPES, Data, Theme, layered
 
-FLOOR, CEILING = "floor: the top with itself", "ceiling: untrained bottom"
+FLOOR, CEILING = "floor: the top with itself", "ceiling: an untrained bottom"
 
 
 def penalty_lines(
@@ -37,7 +37,7 @@ def penalty_lines(
     shapes = {name: SHAPES[k % len(SHAPES)] for k, name in enumerate(series)}
     dashes = {name: [5, 3] if name in quiet else [1, 0] for name in series}
     names = list(series)
-    legend = alt.Legend(orient="bottom", columns=2, labelLimit=320, symbolOpacity=1, symbolStrokeWidth=2)
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=320, symbolOpacity=1, symbolStrokeWidth=2)
     axis = (
         alt.X("layer:Q", title=x, axis=alt.Axis(format="%", grid=False), scale=alt.Scale(domain=[0, 1]))
         if relative

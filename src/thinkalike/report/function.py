@@ -43,6 +43,9 @@ class View:
     title: str
     sentences: tuple[str, ...]
     charts: tuple[ViewChart, ...]
+    """The three matrices"""
+    lines: ViewChart
+    """The penalty over depth"""
     agreements: tuple[tuple[str, str, str, str], ...]
     """The two views, ρ, p, and over how many pairs of layers"""
     cautions: tuple[str, ...]
@@ -115,7 +118,7 @@ def _view(k: int, views: ThreeViews, result: StitchResult) -> View:
     best = frame.iloc[int(frame["penalty"].argmin())]
     sentences = [
         f"At its cheapest, from layer {best['layer_bottom']} of {views.a} into layer {best['layer_top']} of "
-        f"{views.b}, stitching costs {number(float(best['penalty']))} nats per prediction "
+        f"{views.b}, stitching costs {_nats(best['penalty'])} nats per prediction "
         f"({_range(best)}) on top of the {number(result.own_loss)} of {views.b} by itself"
         + _baselines(best)
         + "."
@@ -133,36 +136,44 @@ def _view(k: int, views: ThreeViews, result: StitchResult) -> View:
     captions = {
         FEATURES: ("By features", "the same features matter: τ_w"),
         views.geometry: (f"By geometry ({measure_name(views.geometry)})", "the same items are near"),
-        FUNCTION: ("By function", f"what {views.b} loses on the states of {views.a}: the bluer, the less"),
+        FUNCTION: ("By function", "the bluer, the less is lost"),
     }
     charts = [ViewChart(f"view-{k}-{view}", *captions[view], alt=_alt(views, view)) for view in views.values]
-    charts.append(
-        ViewChart(
-            f"view-{k}-lines",
-            "Penalty over depth",
-            "between the top with itself and an untrained bottom",
-            f"Line chart of the penalty of stitching over the layers of {views.a}.",
-        )
+    lines = ViewChart(
+        f"view-{k}-lines",
+        "Penalty over depth",
+        "layers of the same relative depth",
+        f"Line chart of the penalty of stitching over the layers of {views.a}.",
     )
     kind = f"{result.kind}, {result.fit}" if result.kind != "identity" else "identity"
     return View(
-        f"{views.a} → {views.b} ({kind})", tuple(sentences), tuple(charts), agreements, result.cautions
+        title=f"{views.a} → {views.b} ({kind})",
+        sentences=tuple(sentences),
+        charts=tuple(charts),
+        lines=lines,
+        agreements=agreements,
+        cautions=result.cautions,
     )
 
 
 def _range(row: pd.Series) -> str:
     if not np.isfinite(row["low"]):
         return "no interval"
-    return f"95 % interval {number(float(row['low']))} to {number(float(row['high']))}"
+    return f"95 % interval {_nats(row['low'])} to {_nats(row['high'])}"
 
 
 def _baselines(row: pd.Series) -> str:
     parts = []
     if np.isfinite(row["floor"]):
-        parts.append(f"stitched with itself the top loses {number(float(row['floor']))}")
+        parts.append(f"stitched with itself the top loses {_nats(row['floor'])}")
     if np.isfinite(row["ceiling"]):
-        parts.append(f"on an untrained bottom {number(float(row['ceiling']))}")
+        parts.append(f"on an untrained bottom {_nats(row['ceiling'])}")
     return "" if not parts else f"; {', '.join(parts)}"
+
+
+def _nats(value: Any) -> str:
+    """Two digits; what rounds to nothing has no sign."""
+    return number(round(float(value), 2) + 0.0)
 
 
 def _bare(text: str) -> str:
