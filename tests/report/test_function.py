@@ -17,7 +17,7 @@ from thinkalike.comparison.views import shuffled_p, three_views
 from thinkalike.errors import InvalidInput
 from thinkalike.report import write_report
 from thinkalike.report.function import find_stitchings, function_section
-from thinkalike.report.page import _environment
+from thinkalike.report.page import TEMPLATES, environment
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import all_stitches
 
@@ -139,7 +139,7 @@ def test_the_page_shows_it_and_only_what_belongs_to_the_run(
 def test_without_stitching_there_is_no_section(planted: Comparison) -> None:
     section = function_section(planted, [])
     assert (section.views, section.tables, section.specs()) == ((), {}, {})
-    template = _environment().get_template("function.html.j2")
+    template = environment(TEMPLATES).get_template("function.html.j2")
     assert template.render(views=section.views).strip() == ""
 
 
