@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from thinkalike.recipes import Reproduction, reproduce
+from thinkalike.recipes import Reproduction, get_recipe, reproduce
 from thinkalike.recipes.salle2024 import SCALES
 from thinkalike.recipes.salle2024.beyond import silence_positions, treebank_stimuli
 from thinkalike.stimuli import Stimuli
@@ -64,19 +63,13 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
     for seed, revision in enumerate(("@step512", "@step8000", "")):
         save_tiny(f"EleutherAI/pythia-160m-deduped{revision}", tiny_neox(16, 2, 2), seed=seed)
     small = {"sentences": 30, "preset_sentences": 20, "interaction_layers": 1, "treebank_sentences": 25}
-    done = reproduce(
-        "salle2024",
-        "paper",
-        tmp_path / "run",
-        models_folder=folder,
-        treebank=str(write_treebank(tmp_path / "bank.conllu")),
-        **small,
-    )
-    found = json.loads((tmp_path / "run" / "findings.json").read_text())
-    beyond = {s["paper"]: s for s in found["statements"] if s["beyond"]}
+    bank = write_treebank(tmp_path / "bank.conllu")
+    settings = {**SCALES["paper"], **small, "treebank": str(bank), "models_folder": str(folder)}
+    found = get_recipe("salle2024").run({**settings, "scale": "paper"}, tmp_path / "run")
+    beyond = [s for s in found.statements if s.beyond]
     assert len(beyond) == 7
-    assert all(s["verdict"] != "cannot be tested" for s in beyond.values())
-    assert "bert-base-uncased" in done.page.read_text()
+    assert all(s.verdict != "cannot be tested" for s in beyond)
+    assert "state-spaces/mamba-130m-hf" in found.statements[1].found
 
 
 def write_treebank(path: Path) -> Path:
