@@ -120,6 +120,15 @@ def test_the_reverse_asymmetry_differs() -> None:
     ]
 
 
+def test_an_asymmetry_must_be_in_every_layer_and_beyond_chance_in_one() -> None:
+    weak = asymmetries(0.005)
+    assert verdicts(replace(planted(), tests=weak))[0] == "differs"
+    weak.loc[1, "low"] = 0.001
+    statement = found(replace(planted(), tests=weak)).statements[0]
+    assert statement.verdict == "agrees"
+    assert "above 0 in 3 of 3 layers, in 1 beyond" in statement.found
+
+
 def test_no_asymmetry_is_not_called_one() -> None:
     measured = replace(
         planted(), tests=asymmetries(0.0), seeds_tests=asymmetries(-0.05), squares_tests=asymmetries(0.1)

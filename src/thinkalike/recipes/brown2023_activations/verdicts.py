@@ -45,9 +45,8 @@ def asymmetric(tests: pd.DataFrame) -> Statement:
     """tests : rows of size, layer, difference (SoLU → GeLU minus GeLU → SoLU), low, high, p."""
     return Statement(
         ASYMMETRY,
-        f"SoLU → GeLU minus GeLU → SoLU is {_ranged(tests)} nats; it is above 0 in {_above(tests)} "
-        "(95 % intervals over documents).",
-        verdict(bool((tests["low"] > 0).all())),
+        f"SoLU → GeLU minus GeLU → SoLU is {_ranged(tests)} nats: {_above(tests)}.",
+        verdict(_is_above(tests)),
         _differences(tests),
         "figure-1",
     )
@@ -120,9 +119,9 @@ def capacity(tests: pd.DataFrame) -> Statement:
     """tests : difference of narrow → wide minus wide → narrow."""
     return Statement(
         CAPACITY,
-        f"Narrow → wide minus wide → narrow is {_ranged(tests)} nats; it is above 0 in {_above(tests)} (95 % "
-        "intervals over documents). The two models differ in depth too.",
-        verdict(bool((tests["low"] > 0).all())),
+        f"Narrow → wide minus wide → narrow is {_ranged(tests)} nats: {_above(tests)}. The two models "
+        "differ in depth too.",
+        verdict(_is_above(tests)),
         _differences(tests),
         "capacity",
         beyond=True,
@@ -194,7 +193,7 @@ def _activation(label: str) -> str:
 
 
 def _span(values: pd.Series) -> str:
-    low, high = float(values.min()), float(values.max())
+    low, high = (round(float(end), 3) + 0.0 for end in (values.min(), values.max()))  # no minus before a 0
     text = f"{low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
     return text.replace("-", "−")
 
@@ -204,7 +203,13 @@ def _ranged(tests: pd.DataFrame) -> str:
 
 
 def _above(tests: pd.DataFrame) -> str:
-    return f"{int((tests['low'] > 0).sum())} of {len(tests)} layers"
+    more, sure = int((tests["difference"] > 0).sum()), int((tests["low"] > 0).sum())
+    return f"above 0 in {more} of {len(tests)} layers, in {sure} beyond the 95 % interval over documents"
+
+
+def _is_above(tests: pd.DataFrame) -> bool:
+    """In every layer, as the paper says, and in one at least beyond what the choice of documents explains."""
+    return bool((tests["difference"] > 0).all() and (tests["low"] > 0).any())
 
 
 def _differences(tests: pd.DataFrame) -> dict[str, float]:
