@@ -66,7 +66,7 @@ def _entry(recipe: Any, folder: Path) -> str:
     found = read(folder)
     about = f"`{recipe.name}`: {_source(recipe)}"
     lines = [f"## [{recipe.title}]({recipe.name}/index.md)", about]
-    lines.append(tally(found) if found else "Not run at this scale yet.")
+    lines.append(tally(found) if found else "Not run at nano scale yet.")
     picture = found and next(filter(None, (_picture(folder, f["name"]) for f in found["figures"])), None)
     if picture:
         lines.append(f"[![{recipe.title}]({recipe.name}/{picture})]({recipe.name}/index.md)")
