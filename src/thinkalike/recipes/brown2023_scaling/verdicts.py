@@ -142,8 +142,7 @@ def early_and_later(values: Values, names: Sequence[str]) -> tuple[float, float]
 
 
 def _same_depth(block: Floats) -> Floats:
-    """Values along the diagonal from the second layer to the last, a step for each layer of the deeper "
-    "model."""
+    """Values along the diagonal from the second layer on, a step for each layer of the deeper model."""
     n, m = block.shape
     depth = np.linspace(0, 1, max(n, m))[1:]
     rows, columns = (np.round(depth * (k - 1)).astype(int) for k in (n, m))
@@ -151,8 +150,7 @@ def _same_depth(block: Floats) -> Floats:
 
 
 def oddness(values: Values, names: Sequence[str]) -> dict[str, float]:
-    """How much less alike each member is to the others than these among themselves, in intermediate "
-    "blocks."""
+    """By how much each member is less like the others than these are, in intermediate blocks."""
     means = {(a, b): float(_middle(values[a, b]).mean()) for a, b in combinations(names, 2)}
     scores = {}
     for name in names:
@@ -169,15 +167,13 @@ def _middle(block: Floats) -> Floats:
 
 
 def odd_member(scores: Mapping[str, float], expected: str) -> Statement:
-    """One member is unlike all others in its intermediate layers, the one whose architecture is off the "
-    "trend."""
+    """One member is unlike all others in intermediate layers, the one that is off the trend."""
     paper = "One member, pythia-2.8b, is unlike all others in its intermediate layers."
     if len(scores) < 3 or expected not in scores:
         return Statement(
             paper,
             f"It takes three members, {expected} among them, to tell.",
             "cannot be tested",
-            figure="odd",
         )
     order = sorted(scores, key=lambda name: -scores[name])
     first, second = order[0], order[1]

@@ -184,8 +184,7 @@ def position_on_map(comparison: Comparison, system: str, layer: int) -> tuple[in
 
 
 def after_final_norm(work: Work, comparison: Comparison) -> str | None:
-    """The dominant feature of Mamba's last layer after the final norm, which transformers counts as the "
-    "last."""
+    """The dominant feature of Mamba after its final norm, which transformers counts as the last layer."""
     model, stimuli = work.settings["state_space"], comparison.stimuli
     options = {"preset": work.settings["preset"], "seed": work.settings["seed"]}
 
