@@ -207,6 +207,15 @@ def test_matrix_names_systems_and_layers() -> None:
         assert text in texts(svg)
 
 
+def test_what_is_near_is_blue_also_where_values_are_distances() -> None:
+    shape = {"systems": SYSTEMS, "domain": (0, 1), "label": "distance", "diverging": False}
+    ramps = [
+        similarity_matrix(cells(), **shape, distance=d).to_dict()["layer"][0]["encoding"]["color"]["scale"]
+        for d in (False, True)
+    ]
+    assert ramps[0]["range"] == list(LIGHT.sequential) == ramps[1]["range"][::-1]
+
+
 def test_matrix_leaves_out_layer_labels_that_would_crowd() -> None:
     chart = similarity_matrix(cells(), systems=SYSTEMS, domain=(-1, 1), label="τ_w", diverging=True, every=2)
     assert "V1" in texts(drawn(chart))
@@ -217,6 +226,14 @@ def test_contributions_stand_from_the_largest_to_the_smallest_with_their_sum_las
     svg = drawn(contribution_bars(bar_data(), features=FEATURES, domain=(-1, 1)))
     shown = [text for text in texts(svg) if text in (*FEATURES, "τ_w")]
     assert shown == ["part of speech", "number", "tense", "τ_w"]
+
+
+def test_parts_that_are_not_known_have_no_bar_and_no_number() -> None:
+    data = pd.DataFrame({"feature": ["tense", "τ_w"], "contribution": [None, 1.0]})
+    shown = texts(drawn(contribution_bars(data, features=["tense"], domain=(-0.1, 1.02))))
+    assert "+1.00" in shown
+    assert "null" not in shown
+    assert "tense" not in shown
 
 
 def test_the_number_of_a_long_bar_stands_within_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from scipy.stats import rankdata, spearmanr
 from sklearn.linear_model import LinearRegression
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.measures import rsa as engine
 from thinkalike.measures.distances import Pairs, standardised_ranks
 from thinkalike.measures.rsa import rsa, rsa_matrix, worst_explained
 from thinkalike.stimuli.differences import code_features
@@ -78,12 +81,18 @@ def test_blocks_of_rows_and_pairs_change_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 def test_ranks_beyond_the_budget_lie_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    memmap = np.memmap
-    monkeypatch.setattr(np, "memmap", lambda *args, **kwargs: made.append(1) or memmap(*args, **kwargs))
-    monkeypatch.setattr("thinkalike.measures.rsa._MEMORY", 1000)
+    written = []
+    put = engine._Spilled.__setitem__
+
+    def note(self: Any, layer: int, ranks: np.ndarray) -> None:
+        written.append(layer)
+        put(self, layer, ranks)
+
+    monkeypatch.setattr(engine._Spilled, "__setitem__", note)
+    monkeypatch.setattr(engine, "_MEMORY", 1000)
+    monkeypatch.setattr("thinkalike.measures.distances._BLOCK", 100)
     got = rsa_matrix(layers(), names=NAMES)
-    assert made
+    assert written == list(range(len(NAMES)))
     np.testing.assert_allclose(got.values, scipy_rsa(layers()), atol=1e-8)
 
 

@@ -19,6 +19,7 @@ def similarity_matrix(
     domain: tuple[float, float],
     label: str,
     diverging: bool,
+    distance: bool = False,
     every: int = 1,
     title: str = "",
     selectable: bool = False,
@@ -32,11 +33,14 @@ def similarity_matrix(
     systems : name and layer labels of each system, in the order of the rows.
     label : what a value is called, e.g. "τ_w".
     diverging : whether 0 is the middle of the colours, or their low end.
+    distance : whether small values are the alike ones: those are blue then.
     every : label only each so-manieth layer.
     selectable : add the parameters `row` and `column`: the cell that is outlined.
     """
     n = sum(len(layers) for _, layers in systems)
     ramp = theme.diverging if diverging else theme.sequential
+    if distance:
+        ramp = ramp[::-1]
     place = alt.Scale(domain=[0, n], nice=False, zero=False)
     cells = (
         alt.Chart(data)

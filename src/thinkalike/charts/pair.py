@@ -112,6 +112,7 @@ def contribution_bars(
     scale = alt.Scale(domain=[*features, total], range=[*theme.feature_colors(len(features)), theme.ink])
     base = (
         alt.Chart(data)
+        .transform_filter("isValid(datum.contribution)")  # a layer against itself has nothing but the sum
         .transform_calculate(order=f"{last} ? -10 : datum.contribution", free="max(0, datum.contribution)")
         .encode(
             y=alt.Y(

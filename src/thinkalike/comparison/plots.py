@@ -98,6 +98,7 @@ def matrix_chart(
         domain=tables.value_domain(matrix),
         label=tables.value_label(matrix.measure),
         diverging=tables.is_diverging(matrix),
+        distance=matrix.kind == "distance",
         every=1 + len(matrix.rows) // 20,
         title="" if bare else tables.measure_title(matrix.measure),
         selectable=bare,

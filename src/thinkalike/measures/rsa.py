@@ -129,14 +129,39 @@ def worst_explained(
     return *pairs.items(place[top]), residual[:, top]
 
 
-def _room(n_layers: int, n_pairs: int, spill: IO[bytes]) -> Ranks:
+@dataclass(frozen=True)
+class _Spilled:
+    """(n_layers, n_pairs) ranks in a file: written by layers, read by blocks of pairs."""
+
+    file: IO[bytes]
+    n_layers: int
+    n_pairs: int
+
+    def __len__(self) -> int:
+        return self.n_layers
+
+    def __setitem__(self, layer: int, ranks: Ranks) -> None:
+        self.file.seek(4 * layer * self.n_pairs)
+        self.file.write(ranks.data)
+
+    def __getitem__(self, place: tuple[slice, slice]) -> Ranks:
+        """Of all layers, whatever the first slice is."""
+        part = place[1]
+        return np.stack([self._read(layer, part) for layer in range(self.n_layers)])
+
+    def _read(self, layer: int, part: slice) -> Ranks:
+        self.file.seek(4 * (layer * self.n_pairs + part.start))
+        return np.frombuffer(self.file.read(4 * (part.stop - part.start)), dtype=np.float32)
+
+
+def _room(n_layers: int, n_pairs: int, spill: IO[bytes]) -> Ranks | _Spilled:
     """Space for the ranks: memory, or a file beyond the budget."""
     if 4 * n_layers * n_pairs <= _MEMORY:
         return np.empty((n_layers, n_pairs), dtype=np.float32)
-    return np.memmap(spill, dtype=np.float32, mode="w+", shape=(n_layers, n_pairs))
+    return _Spilled(spill, n_layers, n_pairs)
 
 
-def _correlate(ranks: Ranks, pairs: Pairs, differences: FeatureDifferences | None) -> RSA:
+def _correlate(ranks: Ranks | _Spilled, pairs: Pairs, differences: FeatureDifferences | None) -> RSA:
     products, cross, gram, _ = _moments(ranks, pairs, differences)
     explained = None
     if differences is not None:
@@ -145,7 +170,7 @@ def _correlate(ranks: Ranks, pairs: Pairs, differences: FeatureDifferences | Non
 
 
 def _moments(
-    ranks: Ranks, pairs: Pairs, differences: FeatureDifferences | None
+    ranks: Ranks | _Spilled, pairs: Pairs, differences: FeatureDifferences | None
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Sums over pairs: ranks × ranks, ranks × columns, centred columns × columns; and the columns' means."""
     n_features = 0 if differences is None else differences.n_features
