@@ -104,7 +104,7 @@ def early_cka(separation: pd.DataFrame) -> Statement:
     worst = early.iloc[int(np.argmin(early["p_any"]))]
     return Statement(
         "At early layers CKA does not tell generalizing from heuristic models.",
-        f"Up to half of the layers the clearest difference (within − between) is {worst['separation']:.3f} "
+        f"Up to half of the layers the clearest difference (within − between) is {num(worst['separation'])} "
         f"(p = {p_text(worst['p_any'])}, {worst['layer']:.0%} of the layers).",
         verdict(bool(worst["p_any"] > ALPHA)),
         _numbers(worst),
@@ -118,8 +118,8 @@ def late_cka(separation: pd.DataFrame) -> Statement:
         "At late layers the features of a generalizing and a heuristic model are farther apart than those of "
         "two models of one group. (The text says that CKA between groups exceeds that within; its figure and "
         "argument need the reverse, which is tested here.)",
-        f"CKA within − between is {best['separation']:.3f} at {best['layer']:.0%} of the layers (95 % "
-        f"interval over models {best['low']:.3f} to {best['high']:.3f}, p = {p_text(best['p_any'])}).",
+        f"CKA within − between is {num(best['separation'])} at {best['layer']:.0%} of the layers (95 % "
+        f"interval over models {num(best['low'])} to {num(best['high'])}, p = {p_text(best['p_any'])}).",
         verdict(holds),
         _numbers(best),
         "figure-2",
@@ -152,8 +152,8 @@ def two_clusters(distances: GroupComparison) -> Statement:
     shown = "; ".join(f"{pair} {value:.2f}" for pair, value in means.items())
     return Statement(
         "By the distance from CKA over all layers, generalizing and heuristic models form two clusters.",
-        f"Mean distances: {shown}. Between − within is {row['separation']:.3f} (95 % interval over models "
-        f"{row['low']:.3f} to {row['high']:.3f}, p = {p_text(row['p'])}).",
+        f"Mean distances: {shown}. Between − within is {num(row['separation'])} (95 % interval over models "
+        f"{num(row['low'])} to {num(row['high'])}, p = {p_text(row['p'])}).",
         verdict(holds),
         {**{f"mean {pair}": value for pair, value in means.items()}, **_numbers(row)},
         "figure-8",
@@ -163,7 +163,7 @@ def two_clusters(distances: GroupComparison) -> Statement:
 def recovered(clusters: Mapping[str, Clusters]) -> Statement:
     """`clusters`: what they are from ("CKA", "penalties") → two clusters against the groups."""
     shown = "; ".join(
-        f"from {name} {one.adjusted_rand:.2f} (p = {p_text(one.p)})" for name, one in clusters.items()
+        f"from {name} {num(one.adjusted_rand, 2)} (p = {p_text(one.p)})" for name, one in clusters.items()
     )
     return Statement(
         "Data in distribution alone, without any from the shifted one, tells which models generalize.",
@@ -182,7 +182,7 @@ def same_in_all_variants(separations: Mapping[str, pd.DataFrame]) -> Statement:
     """`separations`: variant → of CKA, within − between groups."""
     late = {name: _late(one) for name, one in separations.items()}
     shown = "; ".join(
-        f"{name} {best['separation']:.3f} (p = {p_text(best['p_any'])})" for name, (best, _) in late.items()
+        f"{name} {num(best['separation'])} (p = {p_text(best['p_any'])})" for name, (best, _) in late.items()
     )
     outcomes = {holds for _, holds in late.values()}
     return Statement(
@@ -200,13 +200,13 @@ def barrier_between(found: GroupComparison) -> Statement:
     """`found`: barriers of the loss on straight lines between models."""
     row = found.separation.iloc[0]
     shown = "; ".join(
-        f"{pair} {mean:.3f}" for pair, mean in zip(found.means["pair"], found.means["mean"], strict=True)
+        f"{pair} {num(mean)}" for pair, mean in zip(found.means["pair"], found.means["mean"], strict=True)
     )
     return Statement(
         "Generalizing and heuristic models lie in different basins of the loss (Juneja et al. 2022, on whom "
         "the paper builds): the straight line between them crosses a barrier, within a group it does not.",
-        f"Mean barriers in nats: {shown}. Between − within is {row['separation']:.3f} (95 % interval over "
-        f"models {row['low']:.3f} to {row['high']:.3f}, p = {p_text(row['p'])}).",
+        f"Mean barriers in nats: {shown}. Between − within is {num(row['separation'])} (95 % interval over "
+        f"models {num(row['low'])} to {num(row['high'])}, p = {p_text(row['p'])}).",
         verdict(bool(row["separation"] > 0 and row["p"] <= ALPHA)),
         _numbers(row),
         "barriers",
@@ -216,6 +216,10 @@ def barrier_between(found: GroupComparison) -> Statement:
 
 def points(share: float) -> str:
     return f"{100 * share:.1f} points".replace("-", "−")
+
+
+def num(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def p_text(p: float) -> str:
