@@ -204,11 +204,12 @@ def test_smoke_runs_from_end_to_end(tmp_path: Path) -> None:
 
 def test_seeds_and_widths_are_stitched_where_there_are_such_models(tmp_path: Path) -> None:
     folder = tmp_path / "models"
-    names = ("nano-gelu-3l", "nano-solu-3l", "gelu-b", "solu-b")
+    names = ("gelu-a", "solu-a", "gelu-b", "solu-b")
     for k, name in enumerate(names):
         save(tiny("gelu" if "gelu" in name else "solu", k), folder / name)
     save(tiny("gelu", 7, layers=1), folder / "narrow")
     few = {"max_tokens": 800, "steps": 1, "second_seeds": ["gelu-b", "solu-b"]}
+    few |= {"sizes": {"2 layers": ["gelu-a", "solu-a"]}}
     few |= {"narrow_and_wide": ["narrow", "gelu-b"]}
     done = reproduce("brown2023-activations", "smoke", tmp_path / "run", models_folder=folder, **few)
     assert "cannot be tested" not in {s.verdict for s in done.findings.statements}
