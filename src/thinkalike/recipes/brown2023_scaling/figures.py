@@ -30,14 +30,14 @@ def heatmap(values: Floats, *, rows: str, columns: str, title: str = "") -> alt.
             "value": values.ravel(),
         }
     )
-    cell = float(np.clip(170 / max(n, m), 5, 34))
+    cell = float(np.clip(220 / max(n, m), 6, 56))
     axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, ticks=False, domain=False)
     return (
         alt.Chart(data)
         .mark_rect()
         .encode(
-            x=alt.X("column:O", title=f"block of {columns}", axis=axis),
-            y=alt.Y("row:O", title=f"block of {rows}", axis=axis, sort="descending"),
+            x=alt.X("column:O", title=columns, axis=axis),
+            y=alt.Y("row:O", title=rows, axis=axis, sort="descending"),
             color=alt.Color(
                 "value:Q",
                 title="CKA",
@@ -125,7 +125,7 @@ def size_and_loss(table: pd.DataFrame) -> Figure:
         x = alt.X(
             f"{field}:Q",
             title=title,
-            scale=alt.Scale(type="log" if log else "linear", zero=False),
+            scale=alt.Scale(type="log") if log else alt.Scale(zero=False),
             axis=alt.Axis(format="~s"),
         )
         base = alt.Chart(table).encode(x=x, y=y)
