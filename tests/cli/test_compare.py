@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,11 @@ def test_untrained_copies_are_run_beside(finished: tuple[Path, str]) -> None:
 
 
 def test_a_third_model_and_another_measure_extend_the_run(
-    finished: tuple[Path, str], tiny_models: dict[str, Path], run: Run, monkeypatch: pytest.MonkeyPatch
+    finished: tuple[Path, str],
+    tiny_models: dict[str, Path],
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     from thinkalike.activations import extraction
     from thinkalike.comparison import comparing
@@ -67,7 +72,7 @@ def test_a_third_model_and_another_measure_extend_the_run(
     monkeypatch.setattr(
         comparing, "profile", note(profiled, comparing.profile, lambda one, *a, **o: one.system)
     )
-    out = finished[0]
+    out = Path(shutil.copytree(finished[0], tmp_path / "run"))  # other tests look at the run of two
     three = [tiny_models["tiny-bert"], f"decoder={tiny_models['tiny-gpt2']}", tiny_models["tiny-mamba"]]
     result = run("compare", *three, *OPTIONS, "--measure", "cka", "--out", out, "--no-report")
     assert extracted == profiled == ["tiny-mamba"]
