@@ -17,6 +17,7 @@ ROOT = Path(thinkalike.__file__).parent
 ORDER = [
     "errors",
     "progress",
+    "lazy",
     "parallel",
     "charts",
     "models",

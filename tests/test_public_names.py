@@ -1,17 +1,35 @@
-"""`thinkalike.NAME` is the thing itself, whatever was imported before."""
+"""A public name is the thing itself, whatever was imported before: no module has the name of what it holds."""
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from types import ModuleType
 
 import pytest
 
-import thinkalike
+PACKAGES = [
+    "thinkalike",
+    "thinkalike.activations",
+    "thinkalike.comparison",
+    "thinkalike.encoding",
+    "thinkalike.measures",
+    "thinkalike.models",
+    "thinkalike.stimuli",
+    "thinkalike.stitching",
+]
 
 
-@pytest.mark.parametrize("name", thinkalike.__all__)
-def test_a_public_name_is_not_the_module_of_that_name(name: str) -> None:
-    for module in ("explain", "similarity", "profiling"):
-        importlib.import_module(f"thinkalike.comparison.{module}")
-    assert not isinstance(getattr(thinkalike, name), ModuleType)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_public_name_is_not_a_module(package: str) -> None:
+    found = importlib.import_module(package)
+    for module in pkgutil.iter_modules(found.__path__, f"{package}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in found.__all__:
+        assert not isinstance(getattr(found, name), ModuleType), name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'thinkalike\.comparison' has no attribute 'explian'"):
+        importlib.import_module("thinkalike.comparison").explian  # noqa: B018

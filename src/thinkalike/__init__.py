@@ -5,8 +5,7 @@ The public names are loaded when first used, so that `import thinkalike` is ligh
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from thinkalike.lazy import loader
 
 __version__ = "0.1.0"
 
@@ -18,10 +17,9 @@ _HOMES = {
     "MEASURES": "thinkalike.measures",
     "stream_cka": "thinkalike.measures",
     "profile": "thinkalike.comparison",
-    # Not "thinkalike.comparison": there, once loaded, these are the modules of the same name.
-    "similarity": "thinkalike.comparison.similarity",
+    "similarity": "thinkalike.comparison",
     "compare": "thinkalike.comparison",
-    "explain": "thinkalike.comparison.explain",
+    "explain": "thinkalike.comparison",
     "stitch": "thinkalike.stitching",
     "ThinkalikeError": "thinkalike.errors",
 }
@@ -29,10 +27,7 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'thinkalike' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

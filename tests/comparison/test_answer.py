@@ -10,7 +10,7 @@ import pytest
 
 from thinkalike.comparison.answer import answer, system_shares
 from thinkalike.comparison.profiles import Bootstrap, Profile
-from thinkalike.comparison.similarity import SimilarityMatrix, by_features
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
 
 Make = Callable[..., Profile]
 NAMES = tuple("pqrstu")

@@ -19,7 +19,7 @@ from thinkalike.comparison.model_distances import (
     model_distances,
     same_depth_values,
 )
-from thinkalike.comparison.similarity import SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures import MEASURES
 

@@ -21,7 +21,7 @@ from thinkalike.comparison.profiles import (
     Profile,
     relative_depth,
 )
-from thinkalike.comparison.similarity import SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.weighted_tau import contribution_matrix
 from thinkalike.stimuli.table import Stimuli

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.similarity import SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.report import write_report
 
 pytestmark = pytest.mark.browser

@@ -9,7 +9,7 @@ import altair as alt
 import pytest
 
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.explain import explain
+from thinkalike.comparison.explaining import explain
 from thinkalike.errors import UnknownName
 
 PLOTS: dict[str, Callable[[Comparison, str | None], Any]] = {

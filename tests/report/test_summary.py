@@ -11,7 +11,7 @@ import pytest
 
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison, Controls
-from thinkalike.comparison.similarity import SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.report.methods import methods
 from thinkalike.report.summary import summarise
 from thinkalike.stimuli.table import Stimuli

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from thinkalike.activations.store import Activations
+from thinkalike.lazy import loader
 
 _HOMES = {
     "ARCHITECTURES": "thinkalike.activations.architectures",
@@ -18,7 +16,4 @@ _HOMES = {
 __all__ = ["ARCHITECTURES", "Activations", "extract", "layers_of", "start_from", "states_at"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'thinkalike.activations' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = loader(__name__, _HOMES)

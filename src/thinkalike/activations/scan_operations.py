@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from thinkalike.activations.conv_kernels import conv_backward, conv_forward
 from thinkalike.activations.scan_kernels import CHUNK, scan_backward, scan_forward
 from thinkalike.activations.scan_maths import BLOCK
+from thinkalike.activations.teams import share
 from thinkalike.errors import InvalidInput
 
 
@@ -85,7 +84,7 @@ class _SelectiveScan(torch.autograd.Function):
         out, final = u.new_empty(u.shape), u.new_empty(n_batch, n_states, n_channels)
         n_chunks = -(-n_steps // CHUNK) if any(ctx.needs_input_grad) else 0
         kept = u.new_empty(n_batch, n_chunks, n_states, n_channels)
-        _in_threads(scan_forward, (*u.shape, n_states), _scan_inputs(*inputs), [out, kept, final])
+        _run(scan_forward, (*u.shape, n_states), _scan_inputs(*inputs), [out, kept, final])
         ctx.save_for_backward(*inputs, kept)
         state = final.transpose(1, 2)
         ctx.mark_non_differentiable(state)
@@ -104,7 +103,7 @@ class _SelectiveScan(torch.autograd.Function):
         grad_B, grad_C = (u.new_empty(_n_blocks(n_channels), *B.shape) for _ in range(2))
         gradients = [grad_u, grad_dt, grad_z, grad_A, grad_D, grad_B, grad_C]
         everything = (*_scan_inputs(*inputs), _flat(kept), *_rows(grad))
-        _in_threads(scan_backward, (*u.shape, n_states), everything, gradients)
+        _run(scan_backward, (*u.shape, n_states), everything, gradients)
         summed_A, summed_B, summed_C, summed_D = (x.sum(0) for x in (grad_A, grad_B, grad_C, grad_D))
         return (
             grad_u,
@@ -122,7 +121,7 @@ class _SiluConvolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         out = x.new_empty(x.shape)
         ctx.save_for_backward(x, weight, bias)
-        _in_threads(conv_forward, (*x.shape, weight.shape[1]), _conv_inputs(x, weight, bias), [out])
+        _run(conv_forward, (*x.shape, weight.shape[1]), _conv_inputs(x, weight, bias), [out])
         return out
 
     @staticmethod
@@ -133,7 +132,7 @@ class _SiluConvolution(torch.autograd.Function):
         grad_x, grad_bias = x.new_empty(x.shape), x.new_empty(len(x), n_channels)
         grad_weight = x.new_empty(len(x), n_taps, n_channels)
         inputs = (*_conv_inputs(x, weight, bias), *_rows(grad))
-        _in_threads(conv_backward, (*x.shape, n_taps), inputs, [grad_x, grad_weight, grad_bias])
+        _run(conv_backward, (*x.shape, n_taps), inputs, [grad_x, grad_weight, grad_bias])
         return grad_x, grad_weight.sum(0).t().flip(1), grad_bias.sum(0)
 
 
@@ -163,24 +162,12 @@ def _rows(tensor: Tensor) -> tuple[np.ndarray, int]:
     return tensor.as_strided((length,), (1,)).numpy(), stride
 
 
-def _in_threads(
+def _run(
     kernel: Callable[..., None], shape: tuple[int, ...], inputs: tuple[Any, ...], results: list[Tensor]
 ) -> None:
-    """Share the tasks of `kernel`, which holds no lock, among as many threads as torch uses.
-
-    The threads live for one call: nothing to close, nothing that a fork could break.
-    """
-    n_tasks = shape[0] * _n_blocks(shape[2])
-    n_threads = min(torch.get_num_threads(), n_tasks)
+    """All tasks of `kernel`, which holds no lock, in as many threads as torch uses."""
     arguments = tuple(shape), inputs, tuple(_flat(result) for result in results)
-    edges = [n_tasks * i // n_threads for i in range(n_threads + 1)]
-    mine, *others = itertools.pairwise(edges)
-    threads = [threading.Thread(target=kernel, args=(*edge, *arguments)) for edge in others]
-    for thread in threads:
-        thread.start()
-    kernel(*mine, *arguments)
-    for thread in threads:
-        thread.join()
+    share(lambda first, last: kernel(first, last, *arguments), n_tasks=shape[0] * _n_blocks(shape[2]))
 
 
 def _n_blocks(n_channels: int) -> int:

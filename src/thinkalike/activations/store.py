@@ -178,6 +178,9 @@ class Activations:
 
 def refuse_nonfinite(matrix: npt.NDArray[Any], *, layer: Layer, items: Sequence[str], system: str) -> None:
     """Raise `InvalidInput` that names the layer and the first item with a NaN or an infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(matrix.sum()):  # one fast pass; a sum that overflows says nothing yet
+            return
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         bad = np.flatnonzero(~finite)

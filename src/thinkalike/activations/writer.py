@@ -7,6 +7,7 @@ bytes that anyone else would write.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
+from zarr.core.sync import sync
 from zarr.errors import ContainsArrayError
 
 from thinkalike.activations.reader import FORMAT, describe, is_local
@@ -75,6 +77,9 @@ class Writer:
                     dtype="float32",
                     fill_value=float("nan"),  # a chunk that is lost reads as NaN, which no layer may hold
                     compressors=[Crc32cCodec()],
+                    config={
+                        "write_empty_chunks": True
+                    },  # or each chunk is first compared with the fill value
                     dimension_names=("item", f"unit_{number}"),
                 )
                 for number, width in enumerate(n_units)
@@ -93,9 +98,17 @@ class Writer:
         for label in self.labels:
             refuse_nonfinite(rows[label], layer=label, items=names, system=self.system)
         with writing(self.path):
-            for label, array in zip(self.labels, self.layers, strict=True):
-                array[begin : begin + len(names)] = rows[label]
+            sync(self._set(slice(begin, begin + len(names)), rows))
             self._done[chunk] = 1
+
+    async def _set(self, where: slice, rows: Mapping[Layer, Array]) -> None:
+        """All layers at once: most of a write is waiting for the next thread to take over."""
+        await asyncio.gather(
+            *(
+                array.async_array.setitem(where, rows[label])
+                for label, array in zip(self.labels, self.layers, strict=True)
+            )
+        )
 
 
 class MemoryWriter:

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, Data, Theme, layered
+from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered
 
 
 def similarity_matrix(
@@ -54,15 +54,7 @@ def similarity_matrix(
             color=alt.Color(
                 "value:Q",
                 scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
-                legend=alt.Legend(
-                    title=label,
-                    orient="bottom",
-                    direction="horizontal",
-                    gradientLength=160,
-                    gradientThickness=8,
-                    titleOrient="left",
-                    titlePadding=10,
-                ),
+                legend=colour_bar(label, length=160),
             ),
             tooltip=[
                 alt.Tooltip("a:N"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, SHAPES, Data, Theme, layered
+from thinkalike.charts.theme import LIGHT, SHAPES, Data, Theme, colour_bar, layered
 
 FLOOR, CEILING = "floor: the top with itself", "ceiling: an untrained bottom"
 
@@ -118,16 +118,7 @@ def penalty_matrix(
         color=alt.Color(
             "value:Q",
             scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
-            legend=alt.Legend(
-                title=label,
-                orient="bottom",
-                direction="horizontal",
-                gradientLength=120,
-                gradientThickness=8,
-                titleOrient="left",
-                titlePadding=10,
-                tickCount=3,
-            ),
+            legend=colour_bar(label, length=120, tickCount=3),
         ),
         tooltip=[
             alt.Tooltip("i:O", title=names[0]),

@@ -129,6 +129,20 @@ def layered(*parts: alt.Chart, width: float, height: float, title: str = "") -> 
     return alt.LayerChart(layer=list(parts)).properties(width=width, height=height, title=title)
 
 
+def colour_bar(title: str, *, length: int, **options: Any) -> alt.Legend:
+    """The legend of a ramp, under the chart."""
+    return alt.Legend(
+        title=title,
+        orient="bottom",
+        direction="horizontal",
+        gradientLength=length,
+        gradientThickness=8,
+        titleOrient="left",
+        titlePadding=10,
+        **options,
+    )
+
+
 def feature_color(features: Sequence[str], theme: Theme, **options: Any) -> alt.Color:
     """Colour by the field `feature`; `features` in the order that gives each its colour."""
     scale = alt.Scale(domain=list(features), range=theme.feature_colors(len(features)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.app import app
+from thinkalike.cli.options import Device, Dtype, Split
 
 if TYPE_CHECKING:
     from thinkalike.measures.cka_matrix import CKAMatrix
@@ -39,13 +40,7 @@ def cka(
     length: Annotated[
         int | None, typer.Option(help="Tokens of a passage.", show_default="as all models read, up to 1024")
     ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="A document is one of the files, paragraphs or lines.",
-            show_default="paragraphs of a file, files of a folder",
-        ),
-    ] = None,
+    split: Split = None,
     pack: Annotated[
         bool, typer.Option(help="Join documents into passages of equal length, or read them one by one.")
     ] = True,
@@ -57,12 +52,8 @@ def cka(
         str, typer.Option(help="hsic: ratio of summed HSICs. ratio: mean over batches, as in Brown et al.")
     ] = "hsic",
     max_batches: Annotated[int, typer.Option(help="Stop after so many in any case.")] = 1000,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, … Default: a GPU where there is one.")
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.")
-    ] = "float32",
+    device: Device = None,
+    dtype: Dtype = "float32",
     seed: Annotated[int, typer.Option(help="Of mixed batches.")] = 0,
     out: Annotated[
         Path | None,

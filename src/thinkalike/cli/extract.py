@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.app import app
+from thinkalike.cli.options import Device, Dtype
 from thinkalike.errors import InvalidInput
 
 
@@ -49,10 +50,8 @@ def extract(
         typer.Option("--bos/--no-bos", help="With or without a beginning-of-sequence token."),
     ] = None,
     drop_first: Annotated[int, typer.Option(help="Leave out so many first tokens of each text.")] = 0,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or auto.")] = "float32",
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, … Default: a GPU where there is one.")
-    ] = None,
+    dtype: Dtype = "float32",
+    device: Device = None,
     device_map: Annotated[str | None, typer.Option(help="auto spreads a big model over all devices.")] = None,
     batch_size: Annotated[str, typer.Option(help="Texts at once, or auto.")] = "auto",
     gguf_file: Annotated[str | None, typer.Option(help="The file in a folder of quantised weights.")] = None,

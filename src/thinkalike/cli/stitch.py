@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinkalike.cli.app import app
+from thinkalike.cli.options import Device, Dtype, Split
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -79,24 +80,14 @@ def stitch(
     length: Annotated[
         int | None, typer.Option(help="Tokens of a passage.", show_default="as both read, up to 1024")
     ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="A document is one of the files, paragraphs or lines.",
-            show_default="paragraphs of a file, files of a folder",
-        ),
-    ] = None,
+    split: Split = None,
     max_tokens: Annotated[int, typer.Option(help="Read no more of the text.")] = 400_000,
     task: Annotated[
         str | None,
         typer.Option(help="causal, masked or classification.", show_default="what the models are made for"),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, … Default: a GPU where there is one.")
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.")
-    ] = "float32",
+    device: Device = None,
+    dtype: Dtype = "float32",
     seed: Annotated[int, typer.Option(help="Of the division of the text, batches and resamples.")] = 0,
     out: Annotated[
         Path | None,

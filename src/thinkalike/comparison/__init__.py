@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from thinkalike.lazy import loader
 
 _HOMES = {
     "Comparison": "thinkalike.comparison.comparison",
-    "Explanation": "thinkalike.comparison.explain",
+    "Explanation": "thinkalike.comparison.explaining",
     "Profile": "thinkalike.comparison.profiles",
-    "SimilarityMatrix": "thinkalike.comparison.similarity",
+    "SimilarityMatrix": "thinkalike.comparison.similarity_matrix",
     "compare": "thinkalike.comparison.comparing",
-    "explain": "thinkalike.comparison.explain",
+    "explain": "thinkalike.comparison.explaining",
     "profile": "thinkalike.comparison.profiling",
-    "similarity": "thinkalike.comparison.similarity",
+    "similarity": "thinkalike.comparison.similarity_matrix",
 }
 
 __all__ = [
@@ -28,7 +27,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'thinkalike.comparison' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = loader(__name__, _HOMES)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from thinkalike.comparison.explain import MATTERS
+from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.rows import Floats
-from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.words import listed, number, p_text, percent, readable
 
 SIGNIFICANT = 0.05

@@ -19,7 +19,7 @@ from thinkalike.comparison.maps import LayerMap, WordMaps, align, classical_mds,
 from thinkalike.comparison.power import power_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Floats, Layer, row_name
-from thinkalike.comparison.similarity import (
+from thinkalike.comparison.similarity_matrix import (
     FEATURES,
     SimilarityMatrix,
     by_features,

@@ -12,7 +12,7 @@ from thinkalike.charts.theme import LIGHT
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Floats, Row, row_name, systems_of
-from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.words import readable
 from thinkalike.stimuli.table import Stimuli

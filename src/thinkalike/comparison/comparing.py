@@ -17,7 +17,7 @@ from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
 from thinkalike.comparison.rundir import RunDirectory
-from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures import get_measure
 from thinkalike.stimuli.table import Stimuli

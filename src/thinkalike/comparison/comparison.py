@@ -14,11 +14,11 @@ import pandas as pd
 
 from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.cautions import Caution
-from thinkalike.comparison.explain import Explanation, explain_pair
+from thinkalike.comparison.explaining import Explanation, explain_pair
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Floats, Layer, Row, find_row
-from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
 

@@ -22,10 +22,10 @@ from thinkalike.errors import UnknownName
 
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
-    from thinkalike.comparison.explain import Explanation
+    from thinkalike.comparison.explaining import Explanation
     from thinkalike.comparison.maps import LayerMap, WordMaps
     from thinkalike.comparison.profiles import Profile
-    from thinkalike.comparison.similarity import SimilarityMatrix
+    from thinkalike.comparison.similarity_matrix import SimilarityMatrix
     from thinkalike.comparison.trajectories import TrajectoryDistances
     from thinkalike.stimuli.table import Stimuli
 

@@ -19,7 +19,7 @@ from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Floats, Row
-from thinkalike.comparison.similarity import FEATURES, SimilarityMatrix, stacked_importance
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, stacked_importance
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.weighted_tau import contribution_matrix
 from thinkalike.stimuli.table import Stimuli

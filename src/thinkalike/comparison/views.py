@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from thinkalike.comparison.agreement import spearman
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.rows import Floats, Layer
-from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from thinkalike.comparison.chart_tables import (
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.rows import Floats
-from thinkalike.comparison.similarity import FEATURES, stacked_importance
+from thinkalike.comparison.similarity_matrix import FEATURES, stacked_importance
 from thinkalike.comparison.words import p_text, readable
 
 

@@ -15,7 +15,7 @@ from thinkalike.charts.stitching import CEILING, FLOOR, penalty_lines, penalty_m
 from thinkalike.charts.theme import LIGHT, Theme
 from thinkalike.comparison.chart_tables import measure_name, value_label
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.comparison.views import FUNCTION, ThreeViews, three_views
 from thinkalike.comparison.words import number, p_text
 from thinkalike.report.figures import Chart, Source

@@ -18,7 +18,7 @@ import thinkalike
 from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.comparison.words import readable
 from thinkalike.progress import progress
 from thinkalike.report import frames

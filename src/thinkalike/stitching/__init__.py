@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from thinkalike.lazy import loader
 
 _HOMES = {
     "KINDS": "thinkalike.stitching.maps",
@@ -26,7 +25,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'thinkalike.stitching' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = loader(__name__, _HOMES)

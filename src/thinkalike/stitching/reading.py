@@ -79,7 +79,7 @@ def _material(packed: dict[str, PackedText], top: System, *cautions: str) -> Mat
     if not by_document:
         cautions = (
             *cautions,
-            f"The text to judge by has {n_documents} documents, too few to resample: intervals are over "
+            f"Documents in the text to judge by: {n_documents}, too few to resample. Intervals are over "
             "passages and may be too narrow, for neighbouring passages are alike.",
         )
     made = {

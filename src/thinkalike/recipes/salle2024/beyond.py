@@ -15,7 +15,7 @@ import pandas as pd
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Row, span_of
-from thinkalike.comparison.similarity import FEATURES, shared_features, stacked_importance
+from thinkalike.comparison.similarity_matrix import FEATURES, shared_features, stacked_importance
 from thinkalike.comparison.weighted_tau import tau_matrix
 from thinkalike.progress import progress
 from thinkalike.recipes.blocks import Floats

@@ -17,7 +17,7 @@ from thinkalike.comparison.comparing import System, compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import row_name, span_of
-from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import StoreError
 from thinkalike.recipes.findings import Findings, Statement
 from thinkalike.recipes.places import identity, locate, require

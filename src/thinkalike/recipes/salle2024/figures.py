@@ -9,7 +9,7 @@ from thinkalike.charts.theme import LIGHT, themed
 from thinkalike.comparison import chart_tables, plots
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.rows import row_name
-from thinkalike.comparison.similarity import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.comparison.words import number, readable
 from thinkalike.recipes.findings import Figure
 from thinkalike.recipes.salle2024.experiment import extremes

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr, weightedtau
 
 from thinkalike.activations import Activations
 from thinkalike.comparison.profiles import Bootstrap, Profile
-from thinkalike.comparison.similarity import SimilarityMatrix, shared_features, similarity
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix, shared_features, similarity
 from thinkalike.errors import InvalidInput, UnknownName
 
 Make = Callable[..., Profile]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name
-from thinkalike.comparison.similarity import SimilarityMatrix, by_features, shared_features
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features, shared_features
 from thinkalike.comparison.weighted_tau import contributions, tau_without
 from thinkalike.comparison.words import listed, number, p_text, percent, readable, signed
 from thinkalike.errors import InvalidInput, UnknownName

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import weightedtau
 
-from thinkalike.comparison.explain import Explanation, explain
+from thinkalike.comparison.explaining import Explanation, explain
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity import similarity
+from thinkalike.comparison.similarity_matrix import similarity
 from thinkalike.errors import InvalidInput, UnknownName
 
 Make = Callable[..., Profile]
