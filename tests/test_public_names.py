@@ -1,4 +1,4 @@
-"""A public name is the thing itself, whatever was imported before: no module has the name of what it holds."""
+"""A public name is the thing itself, whatever was imported before: no module is called like its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharing tasks: every task once, in several threads, and failures are heard, with OpenMP's threads and ours."""
+"""Sharing tasks: every task once, at the same time, failures heard; with OpenMP's threads and with ours."""
 
 import threading
 import time
