@@ -51,6 +51,10 @@ def asymmetries(difference: float, size: str = SIZE) -> pd.DataFrame:
             "low": difference - 0.01,
             "high": difference + 0.01,
             "p": 0.01,
+            "mean": difference,
+            "mean_low": difference - 0.006,
+            "mean_high": difference + 0.006,
+            "unit": "documents",
         }
         for layer in (1, 2, 3)
     ]
@@ -120,13 +124,16 @@ def test_the_reverse_asymmetry_differs() -> None:
     ]
 
 
-def test_an_asymmetry_must_be_in_every_layer_and_beyond_chance_in_one() -> None:
+def test_an_asymmetry_must_be_in_every_layer_and_beyond_chance_on_their_mean() -> None:
     weak = asymmetries(0.005)
     assert verdicts(replace(planted(), tests=weak))[0] == "differs"
-    weak.loc[1, "low"] = 0.001
+    weak["mean_low"] = 0.001
     statement = found(replace(planted(), tests=weak)).statements[0]
     assert statement.verdict == "agrees"
-    assert "above 0 in 3 of 3 layers, in 1 beyond" in statement.found
+    assert "above 0 in 3 of 3 layers; its mean over layers is 0.005 with 3 layers" in statement.found
+    assert "95 % over documents: 0.001 to 0.011" in statement.found
+    weak.loc[1, "difference"] = -0.001
+    assert verdicts(replace(planted(), tests=weak))[0] == "differs"
 
 
 def test_no_asymmetry_is_not_called_one() -> None:

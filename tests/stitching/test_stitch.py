@@ -9,6 +9,7 @@ import torch
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.stitching import LabelledTexts, StitchResult, asymmetry, stitch
+from thinkalike.stitching.statistics import mean_asymmetry
 
 SMALL = {"length": 32, "resamples": 200}
 
@@ -187,6 +188,15 @@ def test_both_ways_and_a_paired_test(two, documents, tokenizer):
     assert row["difference"] == pytest.approx(frame[1, 2] - backwards[2, 1])
     assert row["low"] <= row["difference"] <= row["high"]
     assert table["p"].between(0, 1).all()
+    mean = mean_asymmetry(there, back, resamples=500)
+    assert mean["difference"] == pytest.approx(table["difference"].mean())
+    # One unit's weight in the mean over layers: resampling by hand, with the same draws, gives the interval.
+    per_unit = np.mean([there.excess(a, b) - back.excess(b, a) for a in range(3) for b in range(3)], axis=0)
+    draws = np.random.default_rng(0).multinomial(
+        len(per_unit), np.full(len(per_unit), 1 / len(per_unit)), size=500
+    )
+    ends = np.quantile([(d @ per_unit) / (d @ there.counts) for d in draws], [0.025, 0.975])
+    np.testing.assert_allclose([mean["low"], mean["high"]], ends)
     with pytest.raises(InvalidInput, match="are not the two ways of one pair"):
         asymmetry(there, there)
     other = stitch(*two[::-1], documents, names=("b", "a"), **options | {"seed": 5})

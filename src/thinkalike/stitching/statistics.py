@@ -72,28 +72,14 @@ def asymmetry(
     forward, backward
         From `ta.stitch(a, b, text)` and `ta.stitch(b, a, text)` with the same text, settings and seed.
     """
-    if (forward.bottom, forward.top) != (backward.top, backward.bottom):
-        raise InvalidInput(
-            f"{forward.bottom} → {forward.top} and {backward.bottom} → {backward.top} are not the two ways "
-            "of one pair: swap bottom and top in the second."
-        )
-    if forward.settings["test_digest"] != backward.settings["test_digest"]:
-        raise InvalidInput("The two were judged by different texts: give both the same text and seed.")
     counts = forward.counts
     rows = []
-    for stitch in forward.stitches:
-        if stitch.role != "pair":
-            continue
-        there = forward.excess(stitch.layer_bottom, stitch.layer_top)
-        back = backward.find("pair", stitch.layer_top, stitch.layer_bottom)
-        if back is None:
-            continue
-        differences = there - backward.excess(stitch.layer_top, stitch.layer_bottom)
+    for layer_a, layer_b, there, differences in _paired(forward, backward):
         interval = ratio_interval(differences[None], counts, resamples=resamples, seed=seed)
         rows.append(
             {
-                "layer_a": stitch.layer_bottom,
-                "layer_b": stitch.layer_top,
+                "layer_a": layer_a,
+                "layer_b": layer_b,
                 "a_to_b": there.sum() / counts.sum(),
                 "b_to_a": (there - differences).sum() / counts.sum(),
                 "difference": interval.value[0],
@@ -103,6 +89,42 @@ def asymmetry(
                 "n_units": len(counts),
             }
         )
-    if not rows:
-        raise InvalidInput("The two results share no pair of layers: stitch the same layers both ways.")
     return pd.DataFrame(rows)
+
+
+def mean_asymmetry(
+    forward: StitchResult, backward: StitchResult, *, resamples: int = 9_999, seed: int = 0
+) -> dict[str, float]:
+    """The mean of `asymmetry` over its pairs of layers, as one test: difference, low, high, p.
+
+    Layers are judged by the same units, so their differences go up and down together; a unit's mean over the
+    layers is what is resampled.
+    """
+    differences = np.mean([one for *_, one in _paired(forward, backward)], axis=0)
+    interval = ratio_interval(differences[None], forward.counts, resamples=resamples, seed=seed)
+    return {
+        "difference": float(interval.value[0]),
+        "low": float(interval.low[0]),
+        "high": float(interval.high[0]),
+        "p": sign_flip_p(differences, resamples=resamples, seed=seed),
+    }
+
+
+def _paired(forward: StitchResult, backward: StitchResult) -> list[tuple[int, int, Floats, Floats]]:
+    """Of each pair of layers: the two layers, what A→B costs by unit, and how much more than B→A."""
+    if (forward.bottom, forward.top) != (backward.top, backward.bottom):
+        raise InvalidInput(
+            f"{forward.bottom} → {forward.top} and {backward.bottom} → {backward.top} are not the two ways "
+            "of one pair: swap bottom and top in the second."
+        )
+    if forward.settings["test_digest"] != backward.settings["test_digest"]:
+        raise InvalidInput("The two were judged by different texts: give both the same text and seed.")
+    pairs = []
+    for stitch in forward.stitches:
+        layers = stitch.layer_bottom, stitch.layer_top
+        if stitch.role == "pair" and backward.find("pair", *layers[::-1]) is not None:
+            there = forward.excess(*layers)
+            pairs.append((*layers, there, there - backward.excess(*layers[::-1])))
+    if not pairs:
+        raise InvalidInput("The two results share no pair of layers: stitch the same layers both ways.")
+    return pairs

@@ -37,7 +37,8 @@ class Measured:
     penalties, squares
         Rows of size, bottom, top, layer, penalty, low, high; by task loss, and by least squares.
     tests, squares_tests
-        Rows of size, layer, difference (SoLU → GeLU minus GeLU → SoLU), low, high, p.
+        Rows of size, layer, difference (SoLU → GeLU minus GeLU → SoLU), low, high, p; of each size also mean,
+        mean_low, mean_high over its layers, and unit.
     curves
         Rows of size, series, layer, step, split, loss.
     cka
@@ -240,7 +241,7 @@ def equal_layers(cka: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
 
 def _figures(measured: Measured) -> list[Figure]:
     quiet = [f"{GELU} → {GELU}", f"{SOLU} → {SOLU}", f"{NARROW} → {NARROW}", f"{WIDE} → {WIDE}"]
-    bands = "Bands are 95 % intervals over documents; dashed: a model with itself."
+    bands = f"Bands are 95 % intervals over {measured.tests['unit'].iloc[0]}; dashed: a model with itself."
     found = [
         Figure(
             "figure-1",

@@ -180,12 +180,22 @@ def curve_rows(result: StitchResult, size: str) -> pd.DataFrame:
 
 
 def asymmetry_rows(forward: StitchResult, backward: StitchResult, size: str, *, seed: int) -> pd.DataFrame:
-    """Rows of size, layer, difference (forward − backward), low, high, p."""
-    from thinkalike.stitching import asymmetry
+    """Rows of size, layer, difference (forward − backward), low, high, p; mean, mean_low, mean_high; unit.
+
+    The mean is over the layers, the same in every row; the unit is what intervals are over.
+    """
+    from thinkalike.stitching.statistics import asymmetry, mean_asymmetry
 
     found = asymmetry(forward, backward, seed=seed)
-    kept = found[["difference", "low", "high", "p"]].assign(size=size, layer=found["layer_a"].astype(int))
-    return kept[["size", "layer", "difference", "low", "high", "p"]]
+    mean = mean_asymmetry(forward, backward, seed=seed)
+    return found[["difference", "low", "high", "p"]].assign(
+        size=size,
+        layer=found["layer_a"].astype(int),
+        mean=mean["difference"],
+        mean_low=mean["low"],
+        mean_high=mean["high"],
+        unit=forward.unit,
+    )
 
 
 def same_layers(depth: int) -> list[tuple[int, int]]:
