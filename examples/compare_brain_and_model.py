@@ -64,4 +64,4 @@ print(
     comparison.profiles["cortex"].layer_frame()[["layer", "score", "ceiling"]].round(2).to_string(index=False)
 )
 print()
-print(comparison.explaining("cortex", "IT", "network", "block 3", groups={"where": ["side", "size"]}))
+print(comparison.explain("cortex", "IT", "network", "block 3", groups={"where": ["side", "size"]}))

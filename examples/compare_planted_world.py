@@ -34,6 +34,6 @@ print(*comparison.answer, sep="\n")
 print()
 print(comparison.blocks()[["a", "b", "mean", "p_mean", "q", "mean_rsa"]].round(3).to_string(index=False))
 print()
-print(comparison.explaining("ada", 0, "cleo", 2))
+print(comparison.explain("ada", 0, "cleo", 2))
 
 assert comparison.answer[0].startswith("ada and bob are the most alike")

@@ -8,4 +8,4 @@ comparison = ta.compare(["nano-bert", "nano-gpt2", "nano-mamba"], stimuli)
 for sentence in comparison.answer:
     print(sentence)
 
-print(comparison.explaining("nano-bert", 3, "nano-gpt2", 3))
+print(comparison.explain("nano-bert", 3, "nano-gpt2", 3))

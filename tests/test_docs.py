@@ -177,6 +177,14 @@ COMMANDS = {
 }
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_is_skipped_needs_the_network_or_names_the_test_that_runs_it(page: Path) -> None:
+    for block in blocks(page.read_text("utf-8")):
+        named = re.findall(r"tests/\w+(?:/\w+\.py)?", block.skip)
+        assert all((ROOT / test).exists() for test in named), block.skip
+        assert not block.skip or named or "network" in block.skip, block.skip
+
+
 def test_rules_are_applied_and_stale_ones_are_found() -> None:
     page = "<!-- smoke: 500 → 4; a → b -->\n<!-- smoke: first\nx = 1\n-->\n```python\nf(500, a)\n```\n"
     assert list(blocks(page)) == [Block("python", "f(4, b)\n", "x = 1")]

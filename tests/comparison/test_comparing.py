@@ -29,10 +29,10 @@ def test_the_first_sentence_names_the_planted_pair(comparison: Comparison) -> No
 
 
 def test_explain_names_the_planted_features(comparison: Comparison) -> None:
-    alike = comparison.explaining("ada", 0, "bob", 2)
+    alike = comparison.explain("ada", 0, "bob", 2)
     assert set(alike.shared) == {"part_of_speech", "number"}
     assert alike.only_a == alike.only_b == ()
-    unlike = comparison.explaining("ada", 0, "cleo", 1)
+    unlike = comparison.explain("ada", 0, "cleo", 1)
     assert set(unlike.only_a) == {"part_of_speech", "number"}
     assert set(unlike.only_b) == {"word_position", "word_length"}
 
@@ -75,7 +75,7 @@ def test_everything_is_labelled_alike(comparison: Comparison) -> None:
 
 
 def test_explanations_use_the_activations(comparison: Comparison) -> None:
-    got = comparison.explaining("ada", 1, "bob", 1, n_worst=3)
+    got = comparison.explain("ada", 1, "bob", 1, n_worst=3)
     assert got.rsa == comparison.matrices["rsa"]["ada", 1, "bob", 1]
     assert comparison.explained_share is not None
     assert got.explained_share == comparison.explained_share[1, 4]
@@ -85,8 +85,8 @@ def test_explanations_use_the_activations(comparison: Comparison) -> None:
     assert got.worst_pairs["in ada:1"].str.fullmatch(r"\d\.\d SD (farther|nearer)").all()
     assert (got.low, got.high) != (None, None)
     assert "explain these pairs worst" in str(got)
-    assert comparison.explaining("ada", 1, "bob", 1, n_worst=0).worst_pairs is None
-    assert comparison.explaining("ada", "1", "bob", "1").tau == got.tau  # as typed on the command line
+    assert comparison.explain("ada", 1, "bob", 1, n_worst=0).worst_pairs is None
+    assert comparison.explain("ada", "1", "bob", "1").tau == got.tau  # as typed on the command line
 
 
 def test_intervals_lie_around_the_estimates(comparison: Comparison) -> None:
@@ -206,6 +206,6 @@ def test_bad_input(sentences: Stimuli, world: dict[str, Activations], tmp_path: 
 
 def test_layers_that_do_not_exist(comparison: Comparison) -> None:
     with pytest.raises(UnknownName, match=r"There is no layer in bob '9'\. Known: 0, 1, 2, 3"):
-        comparison.explaining("ada", 0, "bob", 9)
+        comparison.explain("ada", 0, "bob", 9)
     with pytest.raises(UnknownName, match=r"There is no system 'bobo'\. Did you mean 'bob'"):
-        comparison.explaining("ada", 0, "bobo", 0)
+        comparison.explain("ada", 0, "bobo", 0)

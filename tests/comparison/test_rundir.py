@@ -57,7 +57,7 @@ def test_what_is_saved_is_what_is_loaded(comparison: Comparison, tmp_path: Path)
     comparison.save(tmp_path / "run")
     loaded = Comparison.load(tmp_path / "run")
     assert_same(comparison, loaded)
-    assert str(loaded.explain("ada", 0, "cleo", 1)) == str(comparison.explaining("ada", 0, "cleo", 1))
+    assert str(loaded.explain("ada", 0, "cleo", 1)) == str(comparison.explain("ada", 0, "cleo", 1))
 
 
 def test_without_activations_all_but_the_worst_pairs_is_there(comparison: Comparison, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_without_activations_all_but_the_worst_pairs_is_there(comparison: Compar
     assert loaded.activations is None
     explanation = loaded.explain("ada", 0, "bob", 1)
     assert explanation.worst_pairs is None
-    assert explanation.rsa == comparison.explaining("ada", 0, "bob", 1).rsa
+    assert explanation.rsa == comparison.explain("ada", 0, "bob", 1).rsa
 
 
 @pytest.fixture
