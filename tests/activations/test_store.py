@@ -107,6 +107,15 @@ def test_checking_the_stimuli(arrays):
         bare.check_stimuli(stimuli_of(6))
 
 
+def test_rows_in_another_order_than_the_stimuli(arrays):
+    stimuli = stimuli_of(5)
+    names = [str(item) for item in stimuli.items.index]
+    ta.Activations.from_arrays(arrays, items=names).check_stimuli(stimuli)
+    turned = ta.Activations.from_arrays(arrays, items=names[::-1])
+    with pytest.raises(StoreError, match="rows in another order than the stimuli: row 0 is"):
+        turned.check_stimuli(stimuli)
+
+
 def test_saved_and_opened(arrays, tmp_path):
     stimuli = stimuli_of(5)
     made = ta.Activations.from_arrays(arrays, system="monkey", stimuli=stimuli, metadata={"lab": "ours"})

@@ -89,6 +89,14 @@ class Activations:
                 f"{self.system} has {self.n_items} rows but the stimuli have {len(stimuli)} items: "
                 "it was shown other stimuli, or not all of them. One row per item is needed, in their order."
             )
+        names = [str(item) for item in stimuli.items.index]
+        named = list(self.items) != [str(k) for k in range(self.n_items)]  # and not by position only
+        if named and list(self.items) != names and set(self.items) == set(names):
+            first = next(k for k, name in enumerate(names) if self.items[k] != name)
+            raise StoreError(
+                f"{self.system} has its rows in another order than the stimuli: row {first} is "
+                f"{self.items[first]!r}, item {first} is {names[first]!r}. Sort the rows as the stimuli are."
+            )
         if self.stimuli_digest not in (None, stimuli.digest):
             raise StoreError(
                 f"{self.system} was shown other stimuli (digest {str(self.stimuli_digest)[:12]}, "
