@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -41,7 +42,7 @@ def penalty_lines(
     axis = (
         alt.X("layer:Q", title=x, axis=alt.Axis(format="%", grid=False), scale=alt.Scale(domain=[0, 1]))
         if relative
-        else alt.X("layer:Q", title=x, axis=alt.Axis(tickMinStep=1, format="d", grid=False))
+        else alt.X("layer:Q", title=x, axis=alt.Axis(values=_whole(data), format="d", grid=False))
     )
     base = alt.Chart(data).encode(
         x=axis,
@@ -77,6 +78,13 @@ def penalty_lines(
         ],
     )
     return layered(bands, lines, points, width=420, height=260, title=title)
+
+
+def _whole(data: Data) -> Any:
+    """Ticks at the layers and nowhere between: few of them make Vega fill the axis with halves."""
+    return (
+        sorted({int(layer) for layer in data["layer"]}) if isinstance(data, pd.DataFrame) else alt.Undefined
+    )
 
 
 def penalty_matrix(

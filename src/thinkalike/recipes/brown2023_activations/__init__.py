@@ -18,7 +18,7 @@ _NANO: dict[str, Any] = {
     "narrow_and_wide": ["nano-pythia-64", "nano-pythia-160"],
     "format": "transformers",
     "text": None,  # the bundled sample
-    "max_tokens": 60_000,
+    "max_tokens": 100_000,
     "length": 128,
     # φ as in the paper: LayerNorm and affine, by task loss.
     "kind": "layernorm-affine",

@@ -21,27 +21,17 @@ def lines(penalties: pd.DataFrame, *, quiet: Sequence[str] = ()) -> Any:
     data = penalties.assign(series=_series(penalties), value=penalties["penalty"])
     names = list(dict.fromkeys(data["series"]))
     panels = [
-        _whole_layers(
-            penalty_lines(
-                own.drop_duplicates(["series", "layer"]),
-                series=names,
-                quiet=[name for name in quiet if name in names],
-                label=LABEL,
-                x="layer of the bottom",
-                title=str(size),
-            ),
-            own["layer"],
+        penalty_lines(
+            own.drop_duplicates(["series", "layer"]),
+            series=names,
+            quiet=[name for name in quiet if name in names],
+            label=LABEL,
+            x="layer of the bottom",
+            title=str(size),
         ).properties(width=330)
         for size, own in data.groupby("size", sort=False)
     ]
     return themed(panels[0] if len(panels) == 1 else alt.hconcat(*panels, spacing=40))
-
-
-def _whole_layers(chart: alt.LayerChart, layers: pd.Series) -> alt.LayerChart:
-    """Ticks at the layers and nowhere between: few of them make Vega fill the axis with halves."""
-    for part in chart.layer:
-        part.encoding.x.axis.values = sorted({int(layer) for layer in layers})
-    return chart
 
 
 def curves(table: pd.DataFrame, *, layer: int) -> Any:
