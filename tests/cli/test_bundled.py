@@ -12,9 +12,10 @@ from thinkalike.cli.bundled import COLUMNS, bundled_row, show_bundled
 
 def test_every_model_and_revision_has_a_line_with_its_facts() -> None:
     out = StringIO()
-    show_bundled(Console(file=out, width=160))
+    show_bundled(Console(file=out, width=80))
     lines = out.getvalue().splitlines()
-    assert lines[0].split("  ")[0] == "model"
+    assert lines[0].split() == list(COLUMNS)
+    assert "…" not in out.getvalue()
     for card in models.cards(revisions=True):
         (line,) = (line for line in lines if line.startswith(f"{card.name} "))
         assert f"{card.perplexity:.1f}" in line
@@ -25,5 +26,5 @@ def test_every_model_and_revision_has_a_line_with_its_facts() -> None:
 def test_a_row_fills_the_columns() -> None:
     row = dict(zip(COLUMNS, bundled_row(models.card("nano-bert")), strict=True))
     assert row["model"] == "nano-bert"
-    assert row["predicts"] == "masked tokens"
-    assert row["layers × width"] == "6 × 128"
+    assert row["task"] == "masked"
+    assert row["layers"] == "6×128"
