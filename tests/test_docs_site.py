@@ -107,6 +107,8 @@ def test_meanings_right_after_names_are_descriptions() -> None:
     entries = "x, y : two arrays\nz\n    Already so."
     text = f"Do.\n\nParameters\n----------\n{entries}\n\nReturns\n-------\nfloat : kept"
     assert described(text) == text.replace("x, y : two arrays", "x, y\n    two arrays")
+    two = "Attributes\n----------\nn : int;  kind : {'a', 'b'}\n    Which one."
+    assert described(two) == "Attributes\n----------\nn\n    int\nkind\n    {'a', 'b'}.\n    Which one."
 
 
 @pytest.fixture
