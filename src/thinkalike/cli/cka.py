@@ -32,7 +32,10 @@ def cka(
     ] = "token",
     batch: Annotated[
         str | None,
-        typer.Option(help="sequence: within passages. tokens: rows of several passages mixed."),
+        typer.Option(
+            help="sequence: within passages. tokens: rows of several passages mixed.",
+            show_default="sequence; --level sequence: tokens",
+        ),
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Rows of a mixed batch.", show_default="1024")
@@ -45,7 +48,9 @@ def cka(
         bool, typer.Option(help="Join documents into passages of equal length, or read them one by one.")
     ] = True,
     padding: Annotated[str, typer.Option(help="Of unpacked documents: mask, or keep as rows.")] = "mask",
-    bos: Annotated[bool, typer.Option("--bos", help="Begin every passage with the first token.")] = False,
+    bos: Annotated[
+        bool, typer.Option("--bos", help="Begin every passage with a beginning-of-sequence token.")
+    ] = False,
     drop_first: Annotated[int, typer.Option(help="Leave out so many first tokens of each passage.")] = 0,
     site: Annotated[str, typer.Option(help="residual, block, attention or mlp.")] = "residual",
     average: Annotated[

@@ -25,7 +25,7 @@ Models = Annotated[
 StimuliFile = Annotated[
     Path | None, typer.Option("--stimuli", help="A .csv, .tsv, .parquet or .conllu file of annotated words.")
 ]
-Sentences = Annotated[int, typer.Option(help="Without --stimuli: how many sentences to make.")]
+Sentences = Annotated[int, typer.Option(help="How many sentences to make, if no stimuli are given.")]
 Preset = Annotated[str, typer.Option(help="default, or salle2024 for the choices of the paper's code.")]
 Distance = Annotated[str | None, typer.Option(help="Between vectors: euclidean, cosine, correlation, …")]
 Pooling = Annotated[str | None, typer.Option(help="Of a word's tokens: last, first, mean.")]
