@@ -150,7 +150,7 @@ def _top_heavy_layers(evidence: Evidence) -> Found:
             yield (
                 f"{profile.system}: 1 % of the items carry up to {percent(shares.max())} of the variance in "
                 f"{_layers(profile, shares > TOP_HEAVY)}: distances there are about those few items. First "
-                "tokens of huge norm are a known cause (drop_first=True).",
+                "tokens of huge norm are a known cause (drop_first=1).",
                 (profile.system,),
             )
 

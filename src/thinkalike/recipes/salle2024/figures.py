@@ -68,7 +68,7 @@ def profiles(comparison: Comparison) -> Figure:
         chart=themed(alt.hconcat(*columns)),
         caption="Importance of each feature, the drop in held-out ρ when it is scrambled, from the first "
         "layer to the last; bands are the spread over folds. Below, how well all features together predict "
-        "the distances of the layer, under the dashed line that no model could pass.",
+        "the distances of the layer, under the dashed line, about what the best of models could reach.",
         of_paper="Figure 3",
     )
 
