@@ -20,6 +20,17 @@ def short(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+def without_prefix(names: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """What all names begin with, up to a hyphen, and each name without it, for where there is little room."""
+    shown = {name: short(name) for name in names}
+    prefix = ""
+    for part in next(iter(shown.values())).split("-")[:-1]:
+        if not all(one.startswith(f"{prefix}{part}-") for one in shown.values()):
+            break
+        prefix += f"{part}-"
+    return prefix, {name: one.removeprefix(prefix) for name, one in shown.items()}
+
+
 def heatmap(values: Floats, *, rows: str, columns: str, title: str = "") -> alt.Chart:
     """CKA between the blocks of two models, the first layers below and left."""
     n, m = values.shape
@@ -78,7 +89,8 @@ def family(values: Values, names: Sequence[str]) -> Figure:
             "b": np.tile(labels, n),
         }
     )
-    systems = [(short(name), [str(k + 1) for owner, k in rows if owner == name]) for name in names]
+    prefix, shorter = without_prefix(names)
+    systems = [(shorter[name], [str(k + 1) for owner, k in rows if owner == name]) for name in names]
     chart = similarity_matrix(
         data, systems=systems, domain=(0.0, 1.0), label="CKA", diverging=False, every=1 + n // 24
     )
@@ -87,7 +99,7 @@ def family(values: Values, names: Sequence[str]) -> Figure:
         title="Within and between all members of the family",
         chart=themed(chart),
         caption="Each cell is a pair of blocks: on the diagonal blocks of one model, off it of two. A "
-        "member that is unlike the others shows as a pale band.",
+        f"member that is unlike the others shows as a pale band. Names without {prefix!r}.",
         of_paper="Figure 9",
     )
 
@@ -115,6 +127,8 @@ def size_and_loss(table: pd.DataFrame) -> Figure:
     ----------
     table : rows of `model`, `parameters`, `loss`, `within`, `kind` ("member" or "checkpoint").
     """
+    prefix, shorter = without_prefix(list(table["model"]))
+    table = table.assign(label=[shorter[name] for name in table["model"]])
     kinds = ["member", "checkpoint"]
     color = alt.Color(
         "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[LIGHT.accent, LIGHT.negative[2]])
@@ -126,21 +140,21 @@ def size_and_loss(table: pd.DataFrame) -> Figure:
             f"{field}:Q",
             title=title,
             scale=alt.Scale(type="log") if log else alt.Scale(zero=False),
-            axis=alt.Axis(format="~s"),
+            axis=alt.Axis(format="~s", tickCount=5),
         )
         base = alt.Chart(table).encode(x=x, y=y)
         points = base.mark_point(filled=True, size=90, opacity=1).encode(
             color=color,
             shape=alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds, range=["circle", "diamond"])),
         )
-        names = base.mark_text(align="left", dx=8, dy=-6, fontSize=10).encode(text="model:N")
+        names = base.mark_text(align="left", dx=8, dy=-6, fontSize=10).encode(text="label:N")
         charts.append(layered(points, names, width=340, height=240))
     return Figure(
         name="size-and-loss",
         title="Likeness within a model, against its size and against its loss",
         chart=themed(alt.hconcat(*charts)),
         caption="Dots are finished members of the family, diamonds one member at earlier steps of its "
-        "training: the same size, a higher loss.",
+        f"training: the same size, a higher loss. Names without {prefix!r}.",
         of_paper="",
     )
 

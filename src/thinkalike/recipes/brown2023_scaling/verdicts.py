@@ -14,7 +14,7 @@ import numpy as np
 from thinkalike.comparison.agreement import spearman
 from thinkalike.comparison.words import listed, number
 from thinkalike.recipes.blocks import Blocks, Floats, find_blocks
-from thinkalike.recipes.findings import Statement
+from thinkalike.recipes.findings import Statement, Verdict
 
 Values = Mapping[tuple[str, str], Floats]
 TREND = 0.8
@@ -64,13 +64,12 @@ def blocks_within(found: Mapping[str, Blocks | None]) -> Statement:
         )
     largest = list(known)[-1]
     top = known[largest]
-    than = "better" if top.better else "no better"
     return Statement(
         paper=paper,
         found=(
             f"The best blocks of {largest} have {_lengths(top)}, with CKA {number(top.within)} within and "
-            f"{number(top.between)} between them. They describe the matrix {than} than a likeness that fades "
-            f"with distance ({100 * top.explained:.0f} % and {100 * top.by_distance:.0f} % of the variance)."
+            f"{number(top.between)} between them. They describe the matrix {_than(top)} than a "
+            f"likeness that fades with distance ({100 * top.explained:.0f} % and {100 * top.by_distance:.0f} % of the variance)."
         ),
         verdict="agrees" if top.better else "differs",
         numbers={
@@ -87,11 +86,11 @@ def blocks_within(found: Mapping[str, Blocks | None]) -> Statement:
 def blocks_between(values: Values, found: Mapping[str, Blocks | None]) -> Statement:
     """The blocks are also seen between two models."""
     paper = "The blocks are also seen between two models."
-    known = {name: blocks for name, blocks in found.items() if blocks is not None}
+    known = _in_blocks(found)
     pairs = list(combinations(known, 2))
     if not pairs:
         return Statement(
-            paper, "No two members have four blocks or more.", "cannot be tested", figure="family"
+            paper, "No two members have layers that fall into blocks.", "cannot be tested", figure="family"
         )
     contrasts = {}
     for a, b in pairs:
@@ -195,11 +194,14 @@ def odd_member(scores: Mapping[str, float], expected: str) -> Statement:
 def first_blocks(found: Mapping[str, Blocks | None], odd: str) -> Statement:
     """The first block of the odd member is shorter than those of the others."""
     paper = "The first block of the odd member has two layers, those of the other large members three."
-    known = {name: blocks.lengths[0] for name, blocks in found.items() if blocks is not None}
+    known = {name: blocks.lengths[0] for name, blocks in _in_blocks(found).items()}
     others = {name: length for name, length in known.items() if name != odd}
     if odd not in known or not others:
         return Statement(
-            paper, f"Blocks of {odd} and of another are needed.", "cannot be tested", figure="within"
+            paper,
+            f"The layers of {odd} and of another member would have to fall into blocks.",
+            "cannot be tested",
+            figure="within",
         )
     parts = [f"{length} in {name}" for name, length in known.items()]
     return Statement(
@@ -284,23 +286,28 @@ def checkpoints_untested(lacking: Sequence[str]) -> Statement:
 
 
 def state_space(name: str, values: Floats, other: str, beside: Floats) -> Statement:
-    """Whether blocks of alike layers are particular to Transformers."""
+    """Whether blocks of alike layers are particular to Transformers: only if the one beside has some."""
     found, around = find_blocks(values), find_blocks(beside)
     assert found is not None
-    than = "better" if found.better else "no better"
-    there = "" if around is None else f" (in {other}: {_lengths(around)})"
+    inside, outside = mean_within(values), mean_within(beside)
+    text = (
+        f"Mean CKA between blocks is {number(inside)} in {name}, against {number(outside)} in {other}. The "
+        f"best blocks of {name}, of {_lengths(found)}, describe it {_than(found)} than a likeness that fades with "
+        "distance"
+    )
+    text += f"; those of {other}, of {_lengths(around)}, {_than(around)}." if around is not None else "."
+    verdict: Verdict = "differs" if found.better or inside >= outside else "agrees"
+    if around is None or not around.better:
+        verdict = "cannot be tested"
+        text += f" {other} has no blocks that {name} could lack."
     return Statement(
         paper="Left open: whether uniform layers and blocks are particular to Transformers, so that a "
         "state-space model has none.",
-        found=(
-            f"Mean CKA between blocks is {number(mean_within(values))} in {name}, against "
-            f"{number(mean_within(beside))} in {other}. The best blocks of {name}, of "
-            f"{_lengths(found)}{there}, describe it {than} than a likeness that fades with distance."
-        ),
-        verdict="differs" if found.better or mean_within(values) >= mean_within(beside) else "agrees",
+        found=text,
+        verdict=verdict,
         numbers={
-            f"within, {name}": mean_within(values),
-            f"within, {other}": mean_within(beside),
+            f"within, {name}": inside,
+            f"within, {other}": outside,
             "variance explained by blocks": found.explained,
             "variance explained by distance": found.by_distance,
             "first block": found.lengths[0],
@@ -323,6 +330,15 @@ def first_tokens(values: Values, without: Values, names: Sequence[str]) -> State
         numbers={"mean change": float(changes.mean()), "largest change": float(changes.max())},
         beyond=True,
     )
+
+
+def _in_blocks(found: Mapping[str, Blocks | None]) -> dict[str, Blocks]:
+    """The members whose layers fall into blocks and do not merely fade with distance."""
+    return {name: blocks for name, blocks in found.items() if blocks is not None and blocks.better}
+
+
+def _than(blocks: Blocks) -> str:
+    return "better" if blocks.better else "no better"
 
 
 def _lengths(blocks: Blocks) -> str:
