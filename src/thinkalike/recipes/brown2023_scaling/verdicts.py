@@ -69,7 +69,8 @@ def blocks_within(found: Mapping[str, Blocks | None]) -> Statement:
         found=(
             f"The best blocks of {largest} have {_lengths(top)}, with CKA {number(top.within)} within and "
             f"{number(top.between)} between them. They describe the matrix {_than(top)} than a "
-            f"likeness that fades with distance ({100 * top.explained:.0f} % and {100 * top.by_distance:.0f} % of the variance)."
+            f"likeness that fades with distance ({100 * top.explained:.0f} % and "
+            f"{100 * top.by_distance:.0f} % of the variance)."
         ),
         verdict="agrees" if top.better else "differs",
         numbers={
@@ -292,8 +293,8 @@ def state_space(name: str, values: Floats, other: str, beside: Floats) -> Statem
     inside, outside = mean_within(values), mean_within(beside)
     text = (
         f"Mean CKA between blocks is {number(inside)} in {name}, against {number(outside)} in {other}. The "
-        f"best blocks of {name}, of {_lengths(found)}, describe it {_than(found)} than a likeness that fades with "
-        "distance"
+        f"best blocks of {name}, of {_lengths(found)}, describe it {_than(found)} than a likeness that "
+        "fades with distance"
     )
     text += f"; those of {other}, of {_lengths(around)}, {_than(around)}." if around is not None else "."
     verdict: Verdict = "differs" if found.better or inside >= outside else "agrees"
