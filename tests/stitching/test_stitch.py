@@ -8,8 +8,7 @@ import torch
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
-from thinkalike.stitching import LabelledTexts, StitchResult, asymmetry, stitch
-from thinkalike.stitching.statistics import mean_asymmetry
+from thinkalike.stitching import LabelledTexts, StitchResult, asymmetry, mean_asymmetry, stitch
 
 SMALL = {"length": 32, "resamples": 200}
 

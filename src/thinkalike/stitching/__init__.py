@@ -11,6 +11,7 @@ _HOMES = {
     "StitchedModel": "thinkalike.stitching.model",
     "TaskFit": "thinkalike.stitching.task",
     "asymmetry": "thinkalike.stitching.statistics",
+    "mean_asymmetry": "thinkalike.stitching.statistics",
     "stitch": "thinkalike.stitching.run",
 }
 
@@ -21,6 +22,7 @@ __all__ = [
     "StitchedModel",
     "TaskFit",
     "asymmetry",
+    "mean_asymmetry",
     "stitch",
 ]
 

@@ -184,7 +184,7 @@ def asymmetry_rows(forward: StitchResult, backward: StitchResult, size: str, *, 
 
     The mean is over the layers, the same in every row; the unit is what intervals are over.
     """
-    from thinkalike.stitching.statistics import asymmetry, mean_asymmetry
+    from thinkalike.stitching import asymmetry, mean_asymmetry
 
     found = asymmetry(forward, backward, seed=seed)
     mean = mean_asymmetry(forward, backward, seed=seed)
