@@ -20,7 +20,7 @@ RECIPE = SimpleNamespace(name="planted", title="A planted recipe", citation="Us 
 FOUND = {
     "recipe": "planted",
     "scale": "nano",
-    "seconds": 130.0,
+    "processor_seconds": 130.0,
     "verdicts": {"agrees": 1, "differs": 1, "cannot be tested": 0},
     "statements": [
         {"paper": "a < b", "found": "1 < 2", "verdict": "agrees", "numbers": {"a|b": 0.5}, "beyond": False},

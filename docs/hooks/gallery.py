@@ -80,7 +80,8 @@ def page(recipe: Any, folder: Path) -> str:
     found = read(folder)
     if found is None:
         return "\n\n".join([*head, "This recipe has not been run at nano scale yet. To run it:", command])
-    about = f"At {found['scale']} scale, in {_duration(found['seconds'])}. To run it again:"
+    took = _duration(found["processor_seconds"])
+    about = f"At {found['scale']} scale, in {took} of processor time. To run it again:"
     parts = [*head, tally(found), about, command, *(f"*{_text(note)}*" for note in found["notes"])]
     parts += [_statements("What the paper says, and what we find", found, beyond=False)]
     parts += [_statements("Beyond the paper", found, beyond=True)]

@@ -279,3 +279,20 @@ class TestGallery:
     def test_a_folder_without_findings(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="holds no finished run"):
             gallery.fill(tmp_path)
+
+
+def test_the_time_of_all_calls_is_counted_also_of_those_that_failed(
+    small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([10.0, 14.0, 20.0, 21.5])
+    monkeypatch.setattr("thinkalike.recipes.reproducing.time.process_time", lambda: next(clock))
+
+    def fail(settings: Mapping[str, Any], out: Path) -> Findings:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(sys.modules["small_recipe"], "run", fail)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce("small", "smoke", tmp_path / "run")
+    assert reproduce("small", "smoke", tmp_path / "run").seconds == 5.5
+    assert json.loads((tmp_path / "run" / "findings.json").read_text())["processor_seconds"] == 5.5
