@@ -1,10 +1,10 @@
 """A kernel's tasks, shared among the threads that torch has already.
 
-Between two operations, torch's OpenMP threads wait for work by spinning, for as long as sixteen milliseconds.
-A thread of our own would share its core with one that spins, and get half of it: on two cores, two threads
-would be no faster than one. So the spinning ones do our work, through the C entry that compilers use, where
-torch carries an OpenMP library with that entry; elsewhere threads are started for one call, which needs
-nothing closed and nothing that a fork could break.
+Between two operations, torch's OpenMP threads wait for work by spinning, for milliseconds. A thread of our
+own shares its core with one that spins, and gets half of it: on two cores, two threads were hardly faster
+than one. So the spinning ones do our work, through the C entry that compilers use, where torch carries an
+OpenMP library with that entry; elsewhere threads are started for one call, which needs nothing closed and
+nothing that a fork could break.
 """
 
 from __future__ import annotations
