@@ -146,6 +146,16 @@ def test_object_stores(arrays):
         ta.Activations.open("memory://bucket/other.zarr")
 
 
+def test_chunks_of_an_object_store_do_not_share_their_memory():
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    store = writer("memory://bucket/chunks.zarr")
+    store.write(0, {0: rows[:2]})
+    store.write(1, {0: rows[2:]})
+    np.testing.assert_array_equal(
+        zarr.open_group("memory://bucket/chunks.zarr", mode="r")["layers/0"][:], rows
+    )
+
+
 def test_saving_never_overwrites(saved, arrays, tmp_path):
     with pytest.raises(StoreError, match=r"There are activations at .* already"):
         ta.Activations.from_arrays(arrays).save(saved)
@@ -246,6 +256,19 @@ def fail_with(code):
         raise OSError(code, os.strerror(code))
 
     return put
+
+
+def test_chunks_are_the_bytes_that_zarr_writes(tmp_path):
+    ours = writer(tmp_path / "ours.zarr")
+    theirs = zarr.open_group(writer(tmp_path / "theirs.zarr").path, mode="a")["layers/0"]
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    for chunk, part in enumerate((rows[:2], rows[2:])):
+        ours.write(chunk, {0: part})
+    theirs[:] = rows
+    files = sorted(path.relative_to(theirs.store.root) for path in theirs.store.root.glob("layers/0/c/*/*"))
+    assert len(files) == 2
+    for file in files:
+        assert (ours.path / file).read_bytes() == (theirs.store.root / file).read_bytes()
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

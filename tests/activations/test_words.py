@@ -85,6 +85,16 @@ def test_means_over_groups_by_brute_force(lists, seed):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("positions", [[[2], [0]], [[2, 1], [0, 3]]])
+def test_means_where_they_are_wanted(dtype, positions):
+    states, out = torch.randn(4, 3).to(dtype), torch.full((2, 3), torch.nan)
+    positions, mask = torch.tensor(positions), torch.ones(2, len(positions[0]), dtype=torch.bool)
+    found = mean_over(states, positions, mask, out=out)
+    assert found.data_ptr() == out.data_ptr()
+    torch.testing.assert_close(out, states.float()[positions].mean(1))
+
+
 def test_means_of_half_precision_are_taken_in_single():
     states = torch.tensor([[1000.0], [0.5]], dtype=torch.float16)
     found = mean_over(states, torch.tensor([[0, 1]]), torch.tensor([[True, True]]))

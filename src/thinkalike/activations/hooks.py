@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 Layer = int | str
+Keep = Callable[[Layer, "torch.Tensor"], "torch.Tensor"]
 FINAL_NORM = "final_norm"
 
 
@@ -49,7 +50,7 @@ def entering(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
 class Recording:
     """What one pass through a stack left behind; emptied when the next pass begins."""
 
-    def __init__(self, stack: Stack, keep: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def __init__(self, stack: Stack, keep: Keep) -> None:
         self.stack, self.keep = stack, keep
         self.states: dict[Layer, torch.Tensor] = {}
         self.n_runs = 0
@@ -70,8 +71,11 @@ class Recording:
         return run
 
     def add(self, layer: Layer, states: torch.Tensor) -> None:
-        kept = self.keep(states)
-        self.states[layer] = self.states[layer] + kept if layer in self.states else kept
+        if layer in self.states:  # several modules of a block answer at this site: their sum
+            before = self.states[layer].clone()  # `keep` may put both into the same place
+            self.states[layer] = before + self.keep(layer, states)
+        else:
+            self.states[layer] = self.keep(layer, states)
 
     def check(self) -> None:
         """Raise unless the pass went through every block."""
@@ -85,12 +89,12 @@ class Recording:
 @contextmanager
 def recording(
     stack: Stack,
-    keep: Callable[[torch.Tensor], torch.Tensor] = lambda states: states,
+    keep: Keep = lambda layer, states: states,
     *,
     site: str = "residual",
     final_norm: bool = False,
 ) -> Iterator[Recording]:
-    """While the block runs, each call of the model fills `.states`: layer → `keep(hidden states)`.
+    """While the block runs, each call of the model fills `.states`: layer → `keep(layer, states)`.
 
     The site "residual" has layers 0 … L, the others 1 … L; `final_norm` adds a layer of that name.
     """

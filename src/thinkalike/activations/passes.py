@@ -6,7 +6,7 @@ A source cuts its rows into chunks, a chunk into groups of inputs, and turns a g
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +14,8 @@ import numpy as np
 
 from thinkalike.activations import signals
 from thinkalike.activations.architectures import Stack
+from thinkalike.activations.hooks import Keep, Layer
+from thinkalike.activations.memory import Desk
 from thinkalike.activations.plan import Plan, check_batch_size
 from thinkalike.activations.texts import Sequences
 from thinkalike.activations.words import Ints, mean_over
@@ -36,12 +38,12 @@ class Pass:
     places
         Where in the chunk the rows belong that come out.
     keep
-        Hidden states as the model has them → (n_places, n_units), float32.
+        Layer and hidden states as the model has them → (n_places, n_units), float32.
     """
 
     inputs: dict[str, Any]
     places: Ints
-    keep: Callable[[torch.Tensor], torch.Tensor]
+    keep: Keep
 
 
 class Source(Protocol):
@@ -53,7 +55,7 @@ class Source(Protocol):
 
     def groups(self, chunk: int) -> list[Ints]: ...
 
-    def prepare(self, chunk: int, group: Ints) -> Pass: ...
+    def prepare(self, chunk: int, group: Ints, desk: Desk) -> Pass: ...
 
 
 def n_chunks(source: Source) -> int:
@@ -73,7 +75,7 @@ class TextSource:
     def groups(self, chunk: int) -> list[Ints]:
         return self.plan.passes(chunk)
 
-    def prepare(self, chunk: int, group: Ints) -> Pass:
+    def prepare(self, chunk: int, group: Ints, desk: Desk) -> Pass:
         import torch
 
         rows = self.plan.rows(chunk)
@@ -85,7 +87,7 @@ class TextSource:
         positions, mask = self.sequences.row_tokens.padded(rows[places])
         where = torch.from_numpy(positions + offsets[places, None]), torch.from_numpy(mask)
 
-        def keep(states: torch.Tensor) -> torch.Tensor:
+        def keep(layer: Layer, states: torch.Tensor) -> torch.Tensor:
             shape, n_tokens = tuple(states.shape), len(group) * length
             if shape[:-1] not in ((len(group), length), (n_tokens,)):
                 raise ModelError(
@@ -93,7 +95,8 @@ class TextSource:
                     f"{len(group)} texts of {length} tokens: its states cannot be told apart by tokens."
                 )
             flat = states.reshape(n_tokens, -1)
-            return mean_over(flat, *(tensor.to(states.device) for tensor in where))
+            room = desk.room(layer, len(places), flat)
+            return mean_over(flat, *(tensor.to(states.device) for tensor in where), out=room)
 
         return Pass(self._arguments([self.sequences.ids[text] for text in group]), places, keep)
 
@@ -151,7 +154,7 @@ class SignalSource:
         places = signals.equal_shapes(self._process(chunk))
         return [np.array(group) for group in places]
 
-    def prepare(self, chunk: int, group: Ints) -> Pass:
+    def prepare(self, chunk: int, group: Ints, desk: Desk) -> Pass:
         import torch
 
         prepared = self._process(chunk)
@@ -163,7 +166,7 @@ class SignalSource:
             for name, tensor in batch.items()
         }
 
-        def keep(states: torch.Tensor) -> torch.Tensor:
+        def keep(layer: Layer, states: torch.Tensor) -> torch.Tensor:
             states = signals.as_positions(states, channels_first=self.stack.architecture.channels_first)
             filled = signals.filled_positions(mask, states.shape[1])
             filled = None if filled is None else filled.to(states.device)

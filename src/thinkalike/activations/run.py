@@ -9,6 +9,7 @@ import numpy as np
 
 from thinkalike.activations.architectures import Stack
 from thinkalike.activations.hooks import FINAL_NORM, recording
+from thinkalike.activations.memory import Desk
 from thinkalike.activations.passes import Source, n_chunks
 from thinkalike.activations.selective_scan import fused_scan
 from thinkalike.activations.store import Array, Layer
@@ -52,6 +53,7 @@ def run(
     The target is opened with the widths of the layers, which the first answer tells.
     """
     target: Target | None = None
+    desk = Desk(source.chunk_rows)
     with (
         evaluating(stack.model),
         fused_scan(stack.model),
@@ -59,7 +61,7 @@ def run(
     ):
         for chunk in range(n_chunks(source)):
             if chunk not in done and not (target is not None and target.is_done(chunk)):
-                rows = answers(stack, source, chunk, labels=labels, site=site)
+                rows = answers(stack, source, chunk, desk=desk, labels=labels, site=site)
                 if target is None:
                     target = open_target([rows[label].shape[1] for label in labels])
                 target.write(chunk, rows)
@@ -67,9 +69,9 @@ def run(
 
 
 def answers(
-    stack: Stack, source: Source, chunk: int, *, labels: Sequence[Layer], site: str
+    stack: Stack, source: Source, chunk: int, *, desk: Desk, labels: Sequence[Layer], site: str
 ) -> dict[Layer, Array]:
-    """What every layer answers to the rows of one chunk: (n_rows, n_units) each."""
+    """What every layer answers to the rows of one chunk, (n_rows, n_units) each, on the desk if they fit."""
     import torch
 
     found: dict[Layer, Array] = {}
@@ -77,7 +79,7 @@ def answers(
     groups = source.groups(chunk)
     while groups:
         group = groups.pop(0)
-        one = source.prepare(chunk, group)
+        one = source.prepare(chunk, group, desk)
         try:
             with recording(stack, one.keep, site=site, final_norm=FINAL_NORM in labels) as record:
                 stack.model(**one.inputs)

@@ -117,8 +117,10 @@ def layer_rows(stack: Stack, reading: Reading, labels: Sequence[Layer], *, site:
     """The rows of the wanted layers, (n_rows, n_units) each, in one call of the model."""
     from thinkalike.activations.hooks import FINAL_NORM, recording
 
-    # A decoder beside an encoder reads a start token before the text: its state belongs to no token.
-    keep = (lambda states: reading.keep(states[:, 1:])) if stack.part == "decoder" else reading.keep
+    def keep(layer: Layer, states: torch.Tensor) -> torch.Tensor:
+        # A decoder beside an encoder reads a start token before the text: its state belongs to no token.
+        return reading.keep(states[:, 1:] if stack.part == "decoder" else states)
+
     with recording(stack, keep, site=site, final_norm=FINAL_NORM in labels) as record:
         stack.model(**arguments(stack, reading))
     record.check()
