@@ -109,6 +109,7 @@ def speed() -> dict[str, Any]:
 
     import thinkalike as ta
     from thinkalike.activations.architectures import layers_of
+    from thinkalike.activations.memory import Desk
     from thinkalike.activations.passes import TextSource
     from thinkalike.activations.plan import make_plan
     from thinkalike.activations.texts import Reader
@@ -121,7 +122,9 @@ def speed() -> dict[str, Any]:
     plan = make_plan(sequences.row_text, sequences.lengths, batch_size="auto", device="cpu")
     source = TextSource(sequences, plan, layers_of(network))
     same_batches = [
-        source.prepare(chunk, group).inputs for chunk in range(plan.n_chunks) for group in plan.passes(chunk)
+        source.prepare(chunk, group, Desk(0)).inputs
+        for chunk in range(plan.n_chunks)
+        for group in plan.passes(chunk)
     ]
     ids = [torch.tensor([reader(text)["input_ids"]]) for text in texts]
     plain = []

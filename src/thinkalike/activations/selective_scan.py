@@ -2,7 +2,7 @@
 
 transformers' fallback for Mamba indexes a (batch, channels, time, states) tensor step by step, and its
 backward pass is slower still; the one for Mamba-2 pads every text to 256 tokens. Here the mixers of one
-model, and of no other, go through `selective_scan`:
+model, and of no other, go through `selective_scan`, and its norms take less memory:
 
     with fused_scan(model):
         loss = model(ids, labels=ids).loss
@@ -34,27 +34,25 @@ SWITCH = "THINKALIKE_FUSED_SCAN"
 def fused_scan(model: nn.Module, *, enabled: bool = True) -> Iterator[None]:
     """While the block runs, let the Mamba mixers of `model` use the fused scan where they are on a CPU.
 
-    Only these modules are touched, and they are as before afterwards. Models without Mamba are left alone, as
-    are tensors on other devices and tokens that continue a cache. Off with `enabled=False` or
+    Only these and the norms are touched, and they are as before afterwards. Models without Mamba are left
+    alone, as are tensors on other devices and tokens that continue a cache. Off with `enabled=False` or
     `THINKALIKE_FUSED_SCAN=0`.
     """
-    mixers = _mixers(model) if enabled and os.environ.get(SWITCH, "1") != "0" else []
-    for mixer, forward in mixers:
-        mixer.forward = functools.partial(_choose, forward, mixer, mixer.forward)
+    replaced: list[Any] = []
     try:
+        for module in model.modules() if enabled and os.environ.get(SWITCH, "1") != "0" else []:
+            forward = FASTER.get(type(module).__name__)
+            # A module with a forward of its own (offloaded by accelerate, or already fused) keeps it.
+            if forward and "forward" not in vars(module):
+                module.forward = functools.partial(forward, module, module.forward)
+                replaced.append(module)
         yield
     finally:
-        for mixer, _ in mixers:
-            del mixer.forward
+        for module in replaced:
+            del module.forward
 
 
-def _mixers(model: nn.Module) -> list[tuple[Any, Callable[..., Tensor]]]:
-    # A module with a forward of its own (offloaded by accelerate, or already fused) keeps it.
-    found = [(module, FUSED.get(type(module).__name__)) for module in model.modules()]
-    return [(module, forward) for module, forward in found if forward and "forward" not in vars(module)]
-
-
-def _choose(
+def _mix(
     fused: Callable[..., Tensor],
     mixer: Any,
     original: Callable[..., Tensor],
@@ -66,9 +64,8 @@ def _choose(
     """The fused forward of `mixer` where it applies, else its own."""
     packed = any(kwargs.get(name) is not None for name in ("seq_idx", "cu_seqlens"))
     unbounded = tuple(getattr(mixer, "time_step_limit", UNBOUNDED)) == UNBOUNDED
-    on_cpu = hidden_states.device.type == "cpu" and not torch.compiler.is_compiling()
     if (
-        on_cpu
+        _is_ours(hidden_states)
         and unbounded
         and mixer.activation in SILU
         and not packed
@@ -76,6 +73,10 @@ def _choose(
     ):
         return fused(mixer, hidden_states, cache_params, attention_mask)
     return original(hidden_states, cache_params=cache_params, attention_mask=attention_mask, **kwargs)
+
+
+def _is_ours(x: Tensor) -> bool:
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _continues(mixer: Any, cache_params: Any) -> bool:
@@ -128,6 +129,16 @@ def _mamba2(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor |
     return mixer.out_proj(mixer.norm(y, gate).to(hidden_states.dtype))
 
 
+def _normed(norm: Any, original: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """What transformers' `MambaRMSNorm` computes, with two arrays of the size of `x` less."""
+    if not _is_ours(x) or norm.weight.dtype != x.dtype:
+        return original(x)
+    values = x.float()
+    mean_square = torch.linalg.vector_norm(values, dim=-1, keepdim=True).square() / x.shape[-1]
+    scaled = values * torch.rsqrt(mean_square + norm.variance_epsilon)
+    return scaled.to(x.dtype).mul_(norm.weight)
+
+
 def _convolved(mixer: Any, x: Tensor, cache_params: Any) -> Tensor:
     """The depthwise convolution over time and its activation, (batch, time, channels) to the same."""
     if cache_params is not None:
@@ -142,4 +153,9 @@ def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
 
 SILU = ("silu", "swish")
 UNBOUNDED = (0.0, math.inf)
-FUSED: dict[str, Callable[..., Tensor]] = {"MambaMixer": _mamba, "Mamba2Mixer": _mamba2}
+FASTER: dict[str, Callable[..., Tensor]] = {
+    "MambaMixer": functools.partial(_mix, _mamba),
+    "Mamba2Mixer": functools.partial(_mix, _mamba2),
+    "MambaRMSNorm": _normed,
+    "Mamba2RMSNorm": _normed,
+}

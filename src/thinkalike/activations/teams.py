@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -24,35 +23,42 @@ def share(work: Callable[[int, int], None], n_tasks: int) -> None:
 
     `work` is meant to let go of Python's lock. What it raises is raised here, once all parts have ended.
     """
-    n_parts = min(torch.get_num_threads(), n_tasks)
-    if n_parts == 1:
+    n_threads = min(torch.get_num_threads(), n_tasks)
+    if n_threads == 1:
         work(0, n_tasks)
         return
-    parts = list(itertools.pairwise(n_tasks * i // n_parts for i in range(n_parts + 1)))
+    parts = iter(_parts(n_tasks, n_threads))
     failures: list[BaseException] = []
 
-    def take(number: int) -> None:
+    def take(_: object = None) -> None:
         try:
-            work(*parts[number])
+            for first, last in parts:
+                work(first, last)
         except BaseException as failure:
             failures.append(failure)
 
     openmp = _openmp()
     if openmp is None:
-        others = [threading.Thread(target=take, args=(number,)) for number in range(1, n_parts)]
+        others = [threading.Thread(target=take) for _ in range(1, n_threads)]
         for thread in others:
             thread.start()
-        take(0)
+        take()
         for thread in others:
             thread.join()
     else:
-        numbers = iter(range(n_parts))
-        member = _MEMBER(lambda _: take(next(numbers)))
-        openmp.GOMP_parallel(member, None, n_parts, 0)
-        for number in numbers:  # OpenMP may give fewer threads than were asked for
-            take(number)
+        openmp.GOMP_parallel(_MEMBER(take), None, n_threads, 0)
     if failures:
         raise failures[0]
+
+
+def _parts(n_tasks: int, n_threads: int) -> list[tuple[int, int]]:
+    """Large parts first, small ones at the end: threads start late, or are slowed, and still end together."""
+    parts, first = [], 0
+    while first < n_tasks:
+        last = first + max(1, (n_tasks - first) // (2 * n_threads))
+        parts.append((first, last))
+        first = last
+    return parts
 
 
 _MEMBER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
