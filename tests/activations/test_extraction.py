@@ -162,6 +162,17 @@ def test_final_norm_and_sites(one_case, words_of):
         extract(one_case("mamba"), stimuli, site="mlp")
 
 
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_modules_that_answer_together_are_summed(one_case, words_of, batch_size):
+    case, stimuli = one_case("gpt_neox"), words_of(["The old woman sings.", "Mary fell."])
+    block, attention, mlp = (
+        extract(case, stimuli, site=site, batch_size=batch_size) for site in ("block", "attention", "mlp")
+    )
+    for layer in block:
+        np.testing.assert_allclose(block[layer], attention[layer] + mlp[layer], atol=1e-6)
+        assert not np.allclose(attention[layer], mlp[layer])
+
+
 def test_a_norm_that_is_not_at_the_end_is_no_final_norm(one_case):
     sounds = [np.random.default_rng(0).normal(size=900).astype(np.float32)]
     with pytest.raises(ModelError, match="Layer 'final_norm' of this wav2vec2 model gave no answer"):

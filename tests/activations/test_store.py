@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 import zarr
 
 import thinkalike as ta
+from thinkalike.activations import writer as writing
 from thinkalike.activations.reader import open_store
 from thinkalike.activations.writer import STALE_SECONDS, Writer
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
@@ -347,5 +349,42 @@ def test_a_store_of_something_else(tmp_path):
 def test_a_store_of_another_shape(tmp_path):
     path = tmp_path / "m.zarr"
     writer(path)
-    with pytest.raises(StoreError, match="has another shape"):
+    with pytest.raises(StoreError, match="has other shape"):
         Writer(path, attributes=attributes(), items=["a"], positions=np.array([0]), n_units=[4], chunk_rows=2)
+    with pytest.raises(StoreError, match="layers/0 has other chunks"):
+        Writer(
+            path,
+            attributes=attributes(),
+            items=["a", "b", "c"],
+            positions=np.array([2, 0, 1]),
+            n_units=[4],
+            chunk_rows=3,
+        )
+
+
+def test_after_a_failed_write_nothing_of_it_is_still_under_way(tmp_path, monkeypatch):
+    encode = writing._encode
+    store = Writer(
+        tmp_path / "m.zarr",
+        attributes={**attributes(), "layers": [0, 1]},
+        items=["a", "b"],
+        positions=np.arange(2),
+        n_units=[4, 4],
+        chunk_rows=1,
+    )
+
+    def fail_then_dawdle(rows, encoded):
+        if rows[0, 0] == 1:
+            raise OSError(errno.EIO, "no luck")
+        time.sleep(0.2)
+        encode(rows, encoded)
+
+    rows = {k: np.full((1, 4), k + 1.0, np.float32) for k in range(2)}
+    with monkeypatch.context() as unlucky:
+        unlucky.setattr(writing, "_encode", fail_then_dawdle)
+        with pytest.raises(StoreError, match="no luck"):
+            store.write(0, rows)
+    store.write(1, {k: 10 * matrix for k, matrix in rows.items()})
+    store.write(0, rows)
+    for k in range(2):
+        np.testing.assert_array_equal(open_store(store.path)[k][:, 0], [k + 1, 10 * k + 10])

@@ -54,6 +54,33 @@ def test_what_a_part_raises_is_raised_after_all_parts_ended(four_threads):
     assert sorted(ended) == [1, 2, 3]
 
 
+def test_when_several_parts_fail_one_is_heard(four_threads):
+    with pytest.raises(ZeroDivisionError):
+        teams.share(lambda first, last: 1 // 0, 40)
+
+
+def test_a_team_that_never_comes_leaves_nothing_undone(monkeypatch):
+    class NoTeam:
+        def GOMP_parallel(self, *args):
+            pass
+
+    done = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(teams, "_openmp", NoTeam)
+    teams.share(lambda first, last: done.extend(range(first, last)), 9)
+    assert done == list(range(9))
+
+
+@pytest.mark.parametrize(("n_tasks", "n_threads"), [(48, 2), (5, 2), (7, 8), (1000, 3)])
+def test_parts_cover_all_and_shrink(n_tasks, n_threads):
+    parts = teams._parts(n_tasks, n_threads)
+    assert [task for first, last in parts for task in range(first, last)] == list(range(n_tasks))
+    sizes = [last - first for first, last in parts]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] <= -(-n_tasks // n_threads)
+    assert sizes[-1] == 1
+
+
 def test_one_thread_needs_no_team(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     monkeypatch.setattr(teams, "_openmp", lambda: pytest.fail("asked for a team"))

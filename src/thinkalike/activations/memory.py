@@ -2,7 +2,7 @@
 
 A pass through a model takes and frees the same few blocks again and again, and the C library's heap hands
 them out again as they are. Large arrays taken from that heap in the middle of a pass upset this: freed blocks
-then go back to the system and come anew, zeroed page by page, which can cost a fifth of the pass.
+then go back to the system and come anew, zeroed page by page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def apart(n_bytes: int) -> npt.NDArray[np.uint8]:
     """So many zero bytes in pages of their own, given back to the system when nobody holds them."""
     if sys.platform == "win32":
         return np.zeros(n_bytes, np.uint8)
-    pages = mmap.mmap(-1, max(1, n_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, max(1, n_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"There is no room for {n_bytes:,} bytes of rows: {error.strerror}.") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without large pages
             pages.madvise(mmap.MADV_HUGEPAGE)
@@ -36,7 +39,7 @@ def matrix_apart(n_rows: int, n_units: int) -> npt.NDArray[np.float32]:
 
 
 class Desk:
-    """Where the rows of every layer lie until they are written; the next pass uses the same place."""
+    """Where the rows of a pass over texts lie until they are written; the next pass uses the same place."""
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows

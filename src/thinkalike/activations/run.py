@@ -19,7 +19,7 @@ from thinkalike.progress import progress
 
 
 class Target(Protocol):
-    """What takes the rows of a chunk."""
+    """What takes the rows of a chunk; they are the target's only until `write` returns."""
 
     def is_done(self, chunk: int) -> bool: ...
 
@@ -71,7 +71,7 @@ def run(
 def answers(
     stack: Stack, source: Source, chunk: int, *, desk: Desk, labels: Sequence[Layer], site: str
 ) -> dict[Layer, Array]:
-    """What every layer answers to the rows of one chunk, (n_rows, n_units) each, on the desk if they fit."""
+    """What every layer answers to the rows of a chunk, (n_rows, n_units) each, until the next call."""
     import torch
 
     found: dict[Layer, Array] = {}

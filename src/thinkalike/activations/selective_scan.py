@@ -130,7 +130,7 @@ def _mamba2(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor |
 
 
 def _normed(norm: Any, original: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """What transformers' `MambaRMSNorm` computes, with two arrays of the size of `x` less."""
+    """What transformers' `MambaRMSNorm` computes; without gradients it takes two arrays of this size less."""
     if not _is_ours(x) or norm.weight.dtype != x.dtype:
         return original(x)
     values = x.float()

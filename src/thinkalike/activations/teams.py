@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,19 +22,24 @@ import torch
 def share(work: Callable[[int, int], None], n_tasks: int) -> None:
     """Call `work(first, last)` on parts of the tasks, at the same time, in as many threads as torch uses.
 
-    `work` is meant to let go of Python's lock. What it raises is raised here, once all parts have ended.
+    `work` is meant to let go of Python's lock. What it raises is raised here, once no part is running; parts
+    that had not begun may be left out then.
     """
     n_threads = min(torch.get_num_threads(), n_tasks)
     if n_threads == 1:
         work(0, n_tasks)
         return
-    parts = iter(_parts(n_tasks, n_threads))
+    parts = deque(_parts(n_tasks, n_threads))
     failures: list[BaseException] = []
 
     def take(_: object = None) -> None:
         try:
-            for first, last in parts:
-                work(first, last)
+            while True:
+                try:
+                    part = parts.popleft()
+                except IndexError:
+                    return
+                work(*part)
         except BaseException as failure:
             failures.append(failure)
 
@@ -47,12 +53,14 @@ def share(work: Callable[[int, int], None], n_tasks: int) -> None:
             thread.join()
     else:
         openmp.GOMP_parallel(_MEMBER(take), None, n_threads, 0)
+        if not failures:
+            take()  # nothing is left, unless no thread came to it
     if failures:
         raise failures[0]
 
 
 def _parts(n_tasks: int, n_threads: int) -> list[tuple[int, int]]:
-    """Large parts first, small ones at the end: threads start late, or are slowed, and still end together."""
+    """Large parts first, small ones at the end, so that a thread that started late is not waited for long."""
     parts, first = [], 0
     while first < n_tasks:
         last = first + max(1, (n_tasks - first) // (2 * n_threads))

@@ -97,8 +97,11 @@ def mean_over(
     """
     import torch
 
-    if positions.shape[1] == 1 and states.dtype == torch.float32:
-        return torch.index_select(states, 0, positions[:, 0], out=out)
+    if positions.shape[1] == 1:
+        if states.dtype == torch.float32:
+            return torch.index_select(states, 0, positions[:, 0], out=out)
+        rows = states.index_select(0, positions[:, 0])
+        return rows.to(torch.float32) if out is None else out.copy_(rows)
     picked, weights = states[positions].to(torch.float32), mask.to(torch.float32)
     # A sum over the few tokens of a word in fixed order: the same bytes every time, on a GPU too.
     return torch.div((picked * weights[:, :, None]).sum(1), weights.sum(1, keepdim=True), out=out)

@@ -18,7 +18,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 import zarr
-from zarr.codecs import Crc32cCodec
+from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.core.buffer.cpu import Buffer
 from zarr.core.sync import sync
 from zarr.errors import ContainsArrayError
@@ -62,6 +62,7 @@ class Writer:
         self.system, self.labels = attributes["system"], tuple(attributes["layers"])
         check_free(path, attributes)
         n_rows = len(items)
+        self._encoded = [apart(4 * chunk_rows * width + CHECKSUM) for width in n_units]
         with writing(path):
             _sweep(path)
             group = zarr.open_group(
@@ -80,12 +81,13 @@ class Writer:
                     chunks=(chunk_rows, width),
                     dtype="float32",
                     fill_value=float("nan"),  # a chunk that is lost reads as NaN, which no layer may hold
+                    filters=None,
+                    serializer=BytesCodec(endian="little"),
                     compressors=[Crc32cCodec()],
                     dimension_names=("item", f"unit_{number}"),
                 )
                 for number, width in enumerate(n_units)
             ]
-            self._encoded = [apart(4 * chunk_rows * width + CHECKSUM) for width in n_units]
             n_chunks = -(-n_rows // chunk_rows)
             self._done = _array(group, "done", shape=(n_chunks,), chunks=(1,), dtype="uint8", fill_value=0)
 
@@ -105,7 +107,10 @@ class Writer:
 
     async def _set(self, chunk: int, rows: Mapping[Layer, Array]) -> None:
         """All layers at once: most of a write is waiting for the next thread to take over."""
-        await asyncio.gather(*(self._set_layer(chunk, k, rows[label]) for k, label in enumerate(self.labels)))
+        tasks = (self._set_layer(chunk, k, rows[label]) for k, label in enumerate(self.labels))
+        for failure in await asyncio.gather(*tasks, return_exceptions=True):  # none is left running
+            if failure is not None:
+                raise failure
 
     async def _set_layer(self, chunk: int, number: int, rows: Array) -> None:
         """Write the bytes that zarr would, from memory that is there already (its codec takes new)."""
@@ -225,8 +230,9 @@ def _array(group: zarr.Group, name: str, **layout: Any) -> Any:
         except ContainsArrayError:
             pass
     array = group[name]
-    if getattr(array, "shape", None) != layout["shape"]:
-        raise StoreError(f"The store at {group.store} is damaged ({name} has another shape): delete it.")
+    for wanted in ("shape", "chunks"):
+        if getattr(array, wanted, None) != layout[wanted]:
+            raise StoreError(f"The store at {group.store} is damaged ({name} has other {wanted}): delete it.")
     return array
 
 
