@@ -373,18 +373,20 @@ def test_after_a_failed_write_nothing_of_it_is_still_under_way(tmp_path, monkeyp
         chunk_rows=1,
     )
 
-    def fail_then_dawdle(rows, encoded):
+    def dawdle(rows, encoded):
         if rows[0, 0] == 1:
             raise OSError(errno.EIO, "no luck")
-        time.sleep(0.2)
+        late = rows[0, 0] == 2  # would come while the next chunk lies in the same place
+        time.sleep(0.2 if late else 0)
         encode(rows, encoded)
+        time.sleep(0 if late else 0.4)
 
     rows = {k: np.full((1, 4), k + 1.0, np.float32) for k in range(2)}
     with monkeypatch.context() as unlucky:
-        unlucky.setattr(writing, "_encode", fail_then_dawdle)
+        unlucky.setattr(writing, "_encode", dawdle)
         with pytest.raises(StoreError, match="no luck"):
             store.write(0, rows)
-    store.write(1, {k: 10 * matrix for k, matrix in rows.items()})
+        store.write(1, {k: 10 * matrix for k, matrix in rows.items()})
     store.write(0, rows)
     for k in range(2):
         np.testing.assert_array_equal(open_store(store.path)[k][:, 0], [k + 1, 10 * k + 10])
