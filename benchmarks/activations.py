@@ -173,10 +173,8 @@ def speed() -> dict[str, Any]:
         times = {name: min(both[k] for both in found) for name, found in taken.items()}
         alone = times["bare forward, one at a time"]
         bare = [both[k] for both in taken[BARE]]
-        ratios = {
-            name: median(
-                both[k] / b for both, b in zip(found, bare, strict=False)
-            )  # some have one round only
+        ratios = {  # within a round; some ways have one only
+            name: median(both[k] / b for both, b in zip(found, bare, strict=False))
             for name, found in taken.items()
         }
         print(f"{kind:<36}{'seconds':>9}{'× bare':>9}{'× faster than one at a time':>30}")

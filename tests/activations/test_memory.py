@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -30,7 +28,6 @@ def test_it_lives_as_long_as_somebody_looks_at_it():
     assert not any(other.any() for other in others)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pages are asked for in another way there")
 def test_too_much_is_a_lack_of_memory():
     with pytest.raises(MemoryError, match=r"no room for 4,000,000,000,000,000,000 bytes"):
         matrix_apart(10**9, 10**9)

@@ -349,9 +349,9 @@ def test_a_store_of_something_else(tmp_path):
 def test_a_store_of_another_shape(tmp_path):
     path = tmp_path / "m.zarr"
     writer(path)
-    with pytest.raises(StoreError, match="has other shape"):
+    with pytest.raises(StoreError, match="items differs in its shape"):
         Writer(path, attributes=attributes(), items=["a"], positions=np.array([0]), n_units=[4], chunk_rows=2)
-    with pytest.raises(StoreError, match="layers/0 has other chunks"):
+    with pytest.raises(StoreError, match="layers/0 differs in its chunks"):
         Writer(
             path,
             attributes=attributes(),

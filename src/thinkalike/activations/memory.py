@@ -8,7 +8,6 @@ then go back to the system and come anew, zeroed page by page.
 from __future__ import annotations
 
 import mmap
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,10 +20,9 @@ if TYPE_CHECKING:
 
 def apart(n_bytes: int) -> npt.NDArray[np.uint8]:
     """So many zero bytes in pages of their own, given back to the system when nobody holds them."""
-    if sys.platform == "win32":
-        return np.zeros(n_bytes, np.uint8)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     try:
-        pages = mmap.mmap(-1, max(1, n_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = mmap.mmap(-1, max(1, n_bytes), **private)
     except OSError as error:
         raise MemoryError(f"There is no room for {n_bytes:,} bytes of rows: {error.strerror}.") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):

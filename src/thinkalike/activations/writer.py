@@ -232,7 +232,9 @@ def _array(group: zarr.Group, name: str, **layout: Any) -> Any:
     array = group[name]
     for wanted in ("shape", "chunks"):
         if getattr(array, wanted, None) != layout[wanted]:
-            raise StoreError(f"The store at {group.store} is damaged ({name} has other {wanted}): delete it.")
+            raise StoreError(
+                f"The store at {group.store} is damaged ({name} differs in its {wanted}): delete it."
+            )
     return array
 
 
