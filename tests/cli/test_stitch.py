@@ -39,7 +39,10 @@ def test_both_ways_with_tables_and_figures(
     assert set(table["role"]) == {"pair", "self", "untrained"}
     assert len(table) == 9
     assert (out / "tiny-mamba-to-tiny-gpt2" / "stitching.json").exists()
-    assert len(pd.read_csv(there / "asymmetry.csv")) == 3
+    differences = pd.read_csv(there / "asymmetry.csv")["difference"]
+    assert len(differences) == 3
+    more = "more" if differences.mean() > 0 else "less"
+    assert f"costs {abs(differences.mean()):.3f} nats {more} than" in " ".join(result.stdout.split())
     assert (there / "penalty.png").read_bytes().startswith(b"\x89PNG")
     assert (there / "penalty.svg").read_text().startswith("<svg")
     assert "tiny-gpt2 → tiny-mamba: affine, least-squares" in result.stdout

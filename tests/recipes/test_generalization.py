@@ -25,7 +25,12 @@ from thinkalike.recipes.brown2023_generalization.classifiers import (
     is_right,
     loss_of,
 )
-from thinkalike.recipes.brown2023_generalization.finetuning import fine_tuned, kept_model, pair_reader
+from thinkalike.recipes.brown2023_generalization.finetuning import (
+    fine_tuned,
+    kept_model,
+    pair_reader,
+    word_logits,
+)
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, stitched_right
 
 CASES = ["swap", "passive"]
@@ -56,6 +61,23 @@ def tiny_bert(seed: int, *, n_classes: int = 2, layers: int = 2, head: str = "cl
     )
     torch.manual_seed(seed)
     return (BertForMaskedLM if head == "masked" else BertForSequenceClassification)(config).eval()
+
+
+def tiny_modern(seed: int) -> Any:
+    from transformers import ModernBertConfig, ModernBertForMaskedLM
+
+    marks = {f"{name}_token_id": k for k, name in enumerate(("pad", "cls", "sep", "mask", "eos"))}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(seed)
+    return ModernBertForMaskedLM(
+        ModernBertConfig(vocab_size=4096, bos_token_id=None, **marks, **sizes)
+    ).eval()
+
+
+@pytest.fixture(params=["bert", "modern"])
+def base(request: pytest.FixtureRequest) -> Any:
+    """A masked model to start from."""
+    return tiny_bert(0, head="masked") if request.param == "bert" else tiny_modern(0)
 
 
 def training(n: int, tokenizer: Any, *, seed: int = 0, counterexamples: float = 0.1) -> nli.Pairs:
@@ -158,15 +180,14 @@ def test_the_hubs_data_sets_are_read_through_datasets(monkeypatch: pytest.Monkey
     assert asked == [nli.HUB["HANS"]]
 
 
-def test_training_is_by_seed_and_starts_at_the_base(questions: Questions) -> None:
-    base = tiny_bert(0, head="masked")
+def test_training_is_by_seed_and_starts_at_the_base(base: Any, questions: Questions) -> None:
     options = {"steps": 2, "batch": 4, "rate": 1e-3}
     one, again, other = (fine_tuned(base, questions, seed=k, **options) for k in (1, 1, 2))
     for a, b in zip(one.parameters(), again.parameters(), strict=True):
         assert torch.equal(a, b)
     assert not torch.equal(one.classifier.weight, other.classifier.weight)
-    far = (one.bert.embeddings.word_embeddings.weight - base.bert.embeddings.word_embeddings.weight).abs()
-    assert 0 < far.max() < 0.01  # two small steps away
+    moved = one.get_input_embeddings().weight - base.get_input_embeddings().weight
+    assert 0 < moved.abs().max() < 0.01  # two small steps away
 
 
 def test_a_classifier_learns_its_questions(questions: Questions) -> None:
@@ -174,17 +195,26 @@ def test_a_classifier_learns_its_questions(questions: Questions) -> None:
     assert accuracy(model, questions) > 0.9
 
 
-def test_reading_pairs_lowers_the_loss_of_hidden_words(tokenizer: Any) -> None:
-    base = tiny_bert(0, head="masked")
+def test_logits_of_words_are_the_models_own(base: Any) -> None:
+    ids = torch.randint(5, 4096, (2, 9))
+    with torch.no_grad():
+        states = base.base_model(input_ids=ids).last_hidden_state
+        torch.testing.assert_close(word_logits(base, states), base(input_ids=ids).logits)
+
+
+def test_reading_pairs_lowers_the_loss_of_hidden_words(base: Any, tokenizer: Any) -> None:
     pairs = training(16, tokenizer, counterexamples=0.5)
-    model = pair_reader(base, pairs, tokenizer=tokenizer, seed=0, steps=15, batch=8, rate=1e-2)
-    ids = tokenizer(
-        [a for a, _ in pairs.texts], [b for _, b in pairs.texts], padding=True, return_tensors="pt"
-    )
+    model = pair_reader(base, pairs, tokenizer=tokenizer, seed=0, steps=40, batch=8, rate=1e-2)
+    given = tokenizer(*zip(*pairs.texts, strict=True), padding=True, return_tensors="pt")
+    ids = given["input_ids"]
+    ends = ids == tokenizer.sep_token_id
+    hypothesis = (ends.cumsum(1) == 1) & ~ends
+    given["input_ids"] = ids.masked_fill(hypothesis, tokenizer.mask_token_id)
     losses = []
     for one in (base, model):
         with torch.no_grad():
-            losses.append(float(one(**ids, labels=ids["input_ids"]).loss))
+            logits = one(**given).logits[hypothesis]
+        losses.append(float(torch.nn.functional.cross_entropy(logits, ids[hypothesis])))
     assert losses[1] < losses[0] - 1
 
 

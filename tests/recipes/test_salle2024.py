@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from thinkalike.errors import InvalidInput
 from thinkalike.recipes import Reproduction, get_recipe, reproduce
 from thinkalike.recipes.salle2024 import SCALES
 from thinkalike.recipes.salle2024.beyond import silence_positions, treebank_stimuli
@@ -108,5 +109,31 @@ def test_positions_are_silenced(tiny_models: dict[str, Path]) -> None:
         return float(np.ptp(first.numpy(), axis=0).max())
 
     assert spread() > 0
-    assert silence_positions(model) == 1
+    silence_positions(model)
     assert spread() == 0
+
+
+def test_a_model_without_positions_cannot_lose_them(tiny_models: dict[str, Path]) -> None:
+    from transformers import AutoModel
+
+    with pytest.raises(InvalidInput, match="MambaModel has no position embeddings or rotations"):
+        silence_positions(AutoModel.from_pretrained(tiny_models["tiny-mamba"]))
+
+
+def test_rotary_positions_are_silenced() -> None:
+    import transformers as tf
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    marks = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id"), 0)
+    config = tf.ModernBertConfig(vocab_size=20, initializer_range=0.5, **marks, **sizes)
+    model = tf.ModernBertModel(config).eval()
+
+    def last(*tokens: int) -> torch.Tensor:
+        with torch.no_grad():
+            return model(torch.tensor([tokens])).last_hidden_state[0, -1]
+
+    # The order of what is attended to makes a difference only as long as there are positions.
+    assert (last(5, 6, 7, 8) - last(7, 5, 6, 8)).abs().max() > 1e-4
+    silence_positions(model)
+    assert (last(5, 6, 7, 8) - last(7, 5, 6, 8)).abs().max() < 1e-5

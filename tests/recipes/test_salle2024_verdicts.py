@@ -105,6 +105,9 @@ def test_number_falls() -> None:
     flat = table([P] * 7, number=[0.0, -0.01, 0.0, -0.01, -0.02, -0.03, -0.04])
     check(verdicts.number_falls({"bert": falling, "mamba": falling}), "agrees")
     check(verdicts.number_falls({"bert": falling, "mamba": flat}), "differs")
+    never = verdicts.number_falls({"bert": falling, "mamba": table([P] * 7, number=[0.0] * 7)})
+    check(never, "differs")
+    assert list(never.numbers) == ["rank correlation with depth, bert"]
 
 
 def test_matrices_agree() -> None:

@@ -56,7 +56,7 @@ def test_causal_labels_are_the_next_tokens() -> None:
 def test_masking_hides_what_it_asks_for_and_nothing_else(last: int) -> None:
     ids = np.full((200, 42), 9)
     ids[:, -1] = last
-    inputs, labels = masked_batch(ids, seed=0, step=0, special=SPECIAL, n_tokens=4096)
+    inputs, labels = masked_batch(ids, seed=0, step=0, special=SPECIAL, n_tokens=4096, share=0.2)
     assert inputs.shape[1] == 42 + (last == SPECIAL["eos"])
     assert (inputs[:, 0] == 1).all()
     assert (inputs[:, -1] == 2).all()
@@ -71,5 +71,7 @@ def test_masking_hides_what_it_asks_for_and_nothing_else(last: int) -> None:
 
 def test_even_one_short_row_has_something_to_predict() -> None:
     for step in range(20):
-        _, labels = masked_batch(np.array([[9, 9, 4]]), seed=0, step=step, special=SPECIAL, n_tokens=4096)
+        _, labels = masked_batch(
+            np.array([[9, 9, 4]]), seed=0, step=step, special=SPECIAL, n_tokens=4096, share=0.2
+        )
         assert (labels != IGNORED).any()

@@ -109,6 +109,13 @@ def test_the_end_can_be_moved_while_the_rate_is_level() -> None:
     assert short == long
 
 
+def test_fewer_tokens_are_masked_as_the_rate_falls() -> None:
+    plan = Plan(PLANS["nano-bert"].build, {}, steps=100, task="masked", decay=0.2, masked_share=(0.4, 0.1))
+    shares = [loop.share_to_predict(plan, step) for step in range(101)]
+    assert shares[:81] == [0.4] * 81
+    assert shares[80:] == pytest.approx(np.linspace(0.4, 0.1, 21))
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_every_parameter_has_one_optimizer_and_muon_only_matrices(name: str) -> None:
     run = loop.new_run(PLANS[name])

@@ -15,8 +15,6 @@ from thinkalike.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
-
     from thinkalike.stitching.result import StitchResult
 
 STITCHING = "stitching"  # the folder of a run directory that holds its stitchings
@@ -143,13 +141,13 @@ def stitch(
             )
         )
         _write(results[-1], folder)
-    table = _asymmetry(results, _folder(out, run, *names))
+    sentence = _two_ways(results, _folder(out, run, *names), seed)
     page = None
     if comparison is not None and run is not None:
         from thinkalike.report import write_report
 
         page = write_report(comparison, run)
-    _close(results, table, _folder(out, run, *names), page)
+    _close(results, sentence, _folder(out, run, *names), page)
 
 
 def _comparison(run: Path, names: Sequence[str]) -> Any:
@@ -212,20 +210,27 @@ def _write(result: StitchResult, folder: Path) -> None:
         chart.save(folder / f"{name}.svg")
 
 
-def _asymmetry(results: Sequence[StitchResult], folder: Path) -> pd.DataFrame | None:
-    from thinkalike.stitching import asymmetry
+def _two_ways(results: Sequence[StitchResult], folder: Path, seed: int) -> str:
+    """Write what A→B costs more than B→A at every pair of layers; the mean over them in a sentence."""
+    from thinkalike.stitching import asymmetry, mean_asymmetry
 
     if len(results) < 2:
-        return None
-    table = asymmetry(results[0], results[1])
+        return ""
+    there, back = results
+    table, mean = asymmetry(there, back, seed=seed), mean_asymmetry(there, back, seed=seed)
     table.to_parquet(folder / "asymmetry.parquet", index=False)
     table.to_csv(folder / "asymmetry.csv", index=False)
-    return table
+    a, b = there.bottom, there.top
+    sign, more = (1, "more") if mean["difference"] > 0 else (-1, "less")
+    low, high = sorted((sign * mean["low"], sign * mean["high"]))
+    test = f" (95 % {low:.3f} … {high:.3f}, p = {mean['p']:.2g}, paired over {there.unit})"
+    return (
+        f"\n{a} → {b} costs {sign * mean['difference']:.3f} nats {more} than {b} → {a} on average over "
+        f"{len(table)} pairs of layers{'' if isnan(low) else test}."
+    )
 
 
-def _close(
-    results: Sequence[StitchResult], asymmetry: pd.DataFrame | None, folder: Path, page: Path | None
-) -> None:
+def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: Path | None) -> None:
     """A table of the penalties, what a mismatch of depth costs, the paired test, and where the files are."""
     from textwrap import fill
 
@@ -263,15 +268,8 @@ def _close(
             notes.insert(0, f"The cheapest 10 of {len(frame)} pairs of layers.")
         for note in notes:
             typer.echo(fill(f"· {note}", console.width, initial_indent="  ", subsequent_indent="    "))
-    if asymmetry is not None:
-        mean = asymmetry["difference"].mean()
-        n_clear = int((asymmetry["p"] < 0.05).sum())
-        a, b = results[0].bottom, results[0].top
-        typer.echo(
-            f"\n{a} → {b} costs {abs(mean):.3f} nats {'more' if mean > 0 else 'less'} than {b} → {a} on the "
-            f"mean of {len(asymmetry)} pairs of layers; {n_clear} of them differ with p < 0.05 (paired over "
-            f"{results[0].unit})."
-        )
+    if two_ways:
+        typer.echo(two_ways)
     typer.echo(f"\nTables and figures: {folder}")
     if page is not None:
         typer.echo(f"Report: {page}")

@@ -70,7 +70,7 @@ def causal_batch(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def masked_batch(
-    ids: np.ndarray, *, seed: int, step: int, special: dict[str, int], n_tokens: int, share: float = 0.2
+    ids: np.ndarray, *, seed: int, step: int, special: dict[str, int], n_tokens: int, share: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels for masked prediction, in `[CLS] … [SEP]`.
 

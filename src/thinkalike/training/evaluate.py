@@ -112,6 +112,17 @@ def sentence_log_probability(model: PreTrainedModel, tokenizer: PreTrainedTokeni
     return float(chosen[np.arange(len(places)), places].sum())
 
 
+def of_equal_length(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The pairs that a masked model can be asked about: those whose sentences have equally many tokens.
+
+    The number of masks gives away how many tokens a word has, and two are hardly ever as likely as one,
+    whatever the grammar says ("herself" against "themselves"). Goldberg (2019) leaves such pairs out as well.
+    """
+    return [pair for pair in pairs if len({len(tokenizer(text)["input_ids"]) for text in pair}) == 1]
+
+
 def prefer_right(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]]
 ) -> dict[str, float]:

@@ -109,6 +109,7 @@ def settings(plan: Plan) -> dict[str, Any]:
     final = plan.decay * plan.steps
     short = f"; the first {plan.short_steps} steps cut into pieces of {SHORT}" if plan.short_steps else ""
     return {
+        **({"tokens to predict": masked_share(plan)} if plan.task == "masked" else {}),
         "optimizer, matrices of the blocks": f"Muon, learning rate {plan.matrix_rate}, momentum 0.95",
         "optimizer, all else": f"AdamW, learning rate {plan.rate}, betas 0.9 and 0.98",
         "weight decay": 0.01,
@@ -120,10 +121,18 @@ def settings(plan: Plan) -> dict[str, Any]:
     }
 
 
+def masked_share(plan: Plan) -> str:
+    """How many of the tokens a masked model was asked for, in words."""
+    level, end = plan.masked_share
+    return (
+        f"{100 * level:.0f} %, falling to {100 * end:.0f} % with the rate; of these 80 % masked, 10 % random"
+    )
+
+
 def notes(card: Card, plan: Plan) -> list[str]:
     """What a reader must be told."""
     found = []
-    if card.architecture.startswith(("Bert", "GPT2", "NanoDecoder")):
+    if card.architecture.startswith(("GPT2", "NanoDecoder")):
         found.append("The position embeddings are sinusoids that training did not change.")
     if "activation" in plan.shape:
         found.append(ACTIVATION_NOTE)

@@ -51,8 +51,18 @@ def rate_factor(step: int, *, steps: int, warm_up: int, decay: float) -> float:
 
     While it is level the run has no end in mind: `steps` may still be changed on resuming.
     """
-    left = (steps - step) / max(1.0, decay * steps)
-    return min(1.0, (step + 1) / warm_up, max(0.0, left))
+    return min((step + 1) / warm_up, fall(step, steps=steps, decay=decay))
+
+
+def fall(step: int, *, steps: int, decay: float) -> float:
+    """1 until the last phase, in which it falls in a line to 0."""
+    return min(1.0, max(0.0, (steps - step) / max(1.0, decay * steps)))
+
+
+def share_to_predict(plan: Plan, step: int) -> float:
+    """The share of tokens that a masked model is asked for: many while it learns, few at the end."""
+    level, end = plan.masked_share
+    return end + (level - end) * fall(step, steps=plan.steps, decay=plan.decay)
 
 
 def new_run(plan: Plan) -> Run:
@@ -135,8 +145,9 @@ def _step(run: Run, plan: Plan, tokens: Tokens, special: dict[str, int]) -> floa
         ids = cut(ids, SHORT)
     if plan.task == "masked":
         vocabulary = run.model.config.vocab_size
+        share = share_to_predict(plan, run.step)
         inputs, labels = masked_batch(
-            ids, seed=plan.seed, step=run.step, special=special, n_tokens=vocabulary
+            ids, seed=plan.seed, step=run.step, special=special, n_tokens=vocabulary, share=share
         )
     else:
         inputs, labels = causal_batch(ids)
@@ -157,8 +168,8 @@ def language_model_loss(model: Any, inputs: torch.Tensor, labels: torch.Tensor) 
     hidden = model.base_model(inputs).last_hidden_state
     wanted = labels != IGNORED
     hidden, head = hidden[wanted], model.get_output_embeddings()
-    if hasattr(model, "cls"):
-        hidden = model.cls.predictions.transform(hidden)
+    if hasattr(model, "head"):
+        hidden = model.head(hidden)
     return linear_cross_entropy(hidden, head.weight, labels[wanted], head.bias)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-EOS, PAD = 4, 0  # ids in the shared vocabulary
+PAD, CLS, SEP, EOS = 0, 1, 2, 4  # ids in the shared vocabulary
 _CAUSAL_IDS: dict[str, Any] = {"bos_token_id": None, "eos_token_id": EOS, "pad_token_id": PAD}
 
 
@@ -32,32 +32,35 @@ class Plan:
     warm_up: int = 100
     decay: float = 0.25  # the last share of the steps, linear to zero
     short_steps: int = 0  # steps at the start whose rows are cut into pieces of 32 tokens
+    masked_share: tuple[float, float] = (0.4, 0.15)  # of the tokens, at the level rate and at the very end
     revisions: tuple[int, ...] = field(default=())  # steps whose weights are kept as well
 
 
 def _bert(**shape: Any) -> PreTrainedModel:
-    from transformers import BertConfig, BertForMaskedLM
+    from transformers import ModernBertConfig, ModernBertForMaskedLM
 
-    config = BertConfig(
+    rotary = {"rope_type": "default", "rope_theta": 10000.0}
+    config = ModernBertConfig(
         vocab_size=VOCABULARY,
         max_position_embeddings=CONTEXT,
-        type_vocab_size=1,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        layer_types=["full_attention"] * shape["num_hidden_layers"],
+        local_attention=2 * CONTEXT,  # for transformers 5.0, which knows no layer_types
+        rope_parameters={"full_attention": rotary, "sliding_attention": rotary},
         pad_token_id=PAD,
+        cls_token_id=CLS,
+        sep_token_id=SEP,
+        bos_token_id=None,
+        eos_token_id=None,
         **shape,
     )
-    model = BertForMaskedLM(config)
-    _fix_sinusoids(model.bert.embeddings.position_embeddings.weight)
-    return model
+    return ModernBertForMaskedLM(config)
 
 
 def _fix_sinusoids(weight: torch.Tensor, *, scale: float = 0.1) -> None:
     """Set the position embeddings to the code of Vaswani et al. (2017), which training does not change.
 
-    A model goes beyond bigrams (a masked one beyond unigrams) when its heads find the neighbours. Among
-    random positions it must learn that for each of 256 places, which takes long; here a neighbour is one
-    rotation away.
+    A model goes beyond bigrams when its heads find the neighbours. Among random positions it must learn that
+    for each of 256 places, which takes long; here a neighbour is one rotation away.
     """
     import torch
 
@@ -123,7 +126,7 @@ def _nanda(activation: str, layers: int, seed: int = 0) -> Plan:
     return Plan(
         _decoder,
         {"activation": activation, "num_hidden_layers": layers},
-        steps=2000,
+        steps=2500,
         seed=seed,
         short_steps=400,
     )
@@ -136,18 +139,18 @@ def _pythia(width: int, layers: int, heads: int, revisions: tuple[int, ...] = ()
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
     }
-    return Plan(_neox, shape, steps=2000, short_steps=400, revisions=revisions)
+    return Plan(_neox, shape, steps=1500, short_steps=400, revisions=revisions)
 
 
 _TRANSFORMER = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
 
 PLANS: dict[str, Plan] = {
     "nano-bert": Plan(
-        _bert, {**_TRANSFORMER, "intermediate_size": 512}, steps=4000, task="masked", short_steps=400
+        _bert, {**_TRANSFORMER, "intermediate_size": 320}, steps=7000, task="masked", short_steps=400
     ),
-    "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=4000, short_steps=400),
+    "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=5500, short_steps=400),
     "nano-mamba": Plan(
-        _mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=4000
+        _mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=1500
     ),
     "nano-gelu-3l": _nanda("gelu", 3),
     "nano-solu-3l": _nanda("solu", 3),

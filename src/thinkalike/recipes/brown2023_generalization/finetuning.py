@@ -43,7 +43,7 @@ def fine_tuned(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
-        # The pooler belongs to the new output layer: masked models have none.
+        # A pooler, where there is one, belongs to the new output layer: masked models have none.
         model.base_model.load_state_dict(body.state_dict(), strict=False)
 
         def loss() -> torch.Tensor:
@@ -58,7 +58,7 @@ def fine_tuned(
 def pair_reader(
     base: nn.Module, pairs: Pairs, *, tokenizer: Any, seed: int, steps: int, batch: int, rate: float
 ) -> nn.Module:
-    """`base`, a masked BERT, trained on with pairs as BERT was: hidden words, and what belongs together.
+    """`base`, a masked model, trained on with pairs as BERT was: hidden words, and what belongs together.
 
     BERT has seen pairs of sentences in its pretraining, our small model has not. Half of the hypotheses are
     those of other premises. No label is shown: whether a hypothesis that belongs to its premise also follows
@@ -82,17 +82,22 @@ def pair_reader(
             shown, where = ids[rows, :width], hypothesis[rows, :width]
             hidden = (torch.rand(shown.shape, generator=generator) < HIDDEN) & where
             hidden[0, int(where[0].nonzero()[0])] = True  # never nothing to predict
-            states = model.bert(
+            states = model.base_model(
                 input_ids=shown.masked_fill(hidden, tokenizer.mask_token_id),
                 attention_mask=mask[rows, :width],
             ).last_hidden_state
             # Logits only where they are asked for: over a whole vocabulary they cost as much as a block.
-            words = torch.nn.functional.cross_entropy(model.cls(states[hidden]), shown[hidden])
+            words = torch.nn.functional.cross_entropy(word_logits(model, states[hidden]), shown[hidden])
             belongs = judge(states[:, 0])
             return words + torch.nn.functional.cross_entropy(belongs, together[rows].long())
 
         _optimise([*model.parameters(), *judge.parameters()], loss, steps=steps, rate=rate)
     return model.eval()
+
+
+def word_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
+    """What a masked BERT or ModernBERT makes of the states of some positions."""
+    return model.cls(states) if hasattr(model, "cls") else model.decoder(model.head(states))
 
 
 def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -17,6 +17,7 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.rows import Row, span_of
 from thinkalike.comparison.similarity_matrix import FEATURES, shared_features, stacked_importance
 from thinkalike.comparison.weighted_tau import tau_matrix
+from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 from thinkalike.recipes.blocks import Floats
 from thinkalike.recipes.findings import Figure, Statement
@@ -178,7 +179,7 @@ def _position_importance(table: pd.DataFrame) -> Floats:
 
 
 def without_positions(work: Work, comparison: Comparison, name: str) -> list[float]:
-    """Importance of word position in every layer when the learned position embeddings are 0."""
+    """Importance of word position in every layer of a model that is not told where a word stands."""
     from thinkalike.activations import extract
     from thinkalike.activations.loading import load_config, load_model, load_processor
     from thinkalike.activations.names import parse_name
@@ -194,20 +195,25 @@ def without_positions(work: Work, comparison: Comparison, name: str) -> list[flo
     return _position_importance(importance_table(made)).tolist()
 
 
-def silence_positions(model: nn.Module) -> int:
-    """Set learned position embeddings to 0; returns how many tables there were."""
+def silence_positions(model: nn.Module) -> None:
+    """Set position embeddings and the angles of rotary positions to 0."""
     import torch
 
-    found = [
-        module
+    tables = [
+        module.weight
         for name, module in model.named_modules()
         if isinstance(module, torch.nn.Embedding)
-        and name.rpartition(".")[2] in ("wpe", "position_embeddings")
+        and name.rpartition(".")[2] in ("wpe", "position_embeddings", "embed_positions")
     ]
+    angles = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
+    if not tables and not angles:
+        raise InvalidInput(
+            f"{type(model).__name__} has no position embeddings or rotations to set to 0: leave it out of "
+            "without_positions."
+        )
     with torch.no_grad():
-        for module in found:
-            module.weight.zero_()
-    return len(found)
+        for values in (*tables, *angles):
+            values.zero_()
 
 
 def _kept(

@@ -101,11 +101,11 @@ def checkpoints(found: Sequence[Profile]) -> Figure:
 
 
 def positions(kept: Mapping[str, Floats], removed: Mapping[str, Floats]) -> Figure:
-    """Importance of word position with and without position embeddings."""
+    """Importance of word position in models that are told where a word stands, and that are not."""
     data = pd.concat(
         [
             pd.DataFrame(
-                {"system": name, "embeddings": which, "layer": np.arange(len(v[name])), "value": v[name]}
+                {"system": name, "positions": which, "layer": np.arange(len(v[name])), "value": v[name]}
             )
             for name in kept
             for which, v in (("kept", kept), ("set to 0", removed))
@@ -118,20 +118,20 @@ def positions(kept: Mapping[str, Floats], removed: Mapping[str, Floats]) -> Figu
             x=alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0, grid=False)),
             y=alt.Y("value:Q", title="importance of word position"),
             color=alt.Color(
-                "embeddings:N",
-                title="position embeddings",
+                "positions:N",
+                title="positions",
                 scale=alt.Scale(domain=["kept", "set to 0"], range=[LIGHT.accent, LIGHT.negative[2]]),
             ),
-            strokeDash=alt.StrokeDash("embeddings:N", legend=None),
+            strokeDash=alt.StrokeDash("positions:N", legend=None),
             column=alt.Column("system:N", title=None, sort=list(kept)),
         )
         .properties(width=240, height=200)
     )
     return Figure(
         name="positions",
-        title="Without position embeddings",
+        title="Without positions",
         chart=themed(chart),
-        caption="Importance of word position in every layer, with the learned position embeddings as they "
-        "are, and set to 0 in the finished model.",
+        caption="Importance of word position in every layer, with the position embeddings or rotations as "
+        "they are, and set to 0 in the finished model.",
         of_paper="",
     )

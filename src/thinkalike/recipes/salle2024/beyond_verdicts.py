@@ -177,7 +177,7 @@ def checkpoints_untested(lacking: Sequence[str]) -> Statement:
 
 
 def positions_removed(kept: Mapping[str, Floats], removed: Mapping[str, Floats]) -> Statement:
-    """Whether word position loses its importance when learned position embeddings are set to 0.
+    """Whether word position loses its importance when position embeddings or rotations are set to 0.
 
     Parameters
     ----------
@@ -187,8 +187,8 @@ def positions_removed(kept: Mapping[str, Floats], removed: Mapping[str, Floats])
     return Statement(
         paper=POSITIONS,
         found=(
-            f"With the position embeddings set to 0 at run time, the mean importance of word position goes "
-            f"{listed(parts)}. Models trained without positions were not tested."
+            "With position embeddings or rotations set to 0 at run time, the mean importance of word "
+            f"position goes {listed(parts)}. Models trained without positions were not tested."
         ).replace("-0.", "−0."),
         verdict="agrees" if all(removed[n].mean() < kept[n].mean() for n in kept) else "differs",
         numbers={

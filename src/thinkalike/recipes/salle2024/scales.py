@@ -15,7 +15,7 @@ treebank, treebank_sentences
 checkpoints
     One model at several steps of its training, the last one finished.
 without_positions
-    Models whose learned position embeddings are set to 0.
+    Models whose position embeddings or rotations are set to 0.
 """
 
 from __future__ import annotations

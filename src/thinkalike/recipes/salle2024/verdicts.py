@@ -215,7 +215,11 @@ def number_falls(tables: Tables) -> Statement:
         paper="The importance of grammatical number tends to fall from early to late layers in all models.",
         found=f"From the first third of the layers to the last it goes from {listed(parts)}.",
         verdict="agrees" if agrees else "differs",
-        numbers={f"rank correlation with depth, {name}": rho for name, (rho, _, _) in falls.items()},
+        numbers={
+            f"rank correlation with depth, {name}": rho
+            for name, (rho, _, _) in falls.items()
+            if np.isfinite(rho)  # there is none where all layers are alike
+        },
         figure="profiles",
     )
 
