@@ -37,13 +37,11 @@ def test_perplexities_of_a_masked_model_agree_with_its_card() -> None:
 
 @pytest.mark.parametrize("name", ["nano-gpt2", "nano-bert"])
 def test_minimal_pairs_agree_with_the_card(name: str) -> None:
-    longer = ("the king saw himself", "the king saw himself and left the house")
-    pairs = {"pronoun": grammar_pairs()["pronoun"], "longer": [longer]}
+    pairs = {"pronoun": grammar_pairs()["pronoun"]}
     now = measure(*models.load(name), load_sample(SAMPLE_BASELINES).part(300), pairs).minimal_pairs
     expected = models.card(name).minimal_pairs["pronoun"]
     assert now["pronoun"]["accuracy"] == pytest.approx(expected["accuracy"], abs=0.02)
     assert now["pronoun"]["n"] == expected["n"]
-    assert (expected["n"] == 200) == ("longer" in now) == (name == "nano-gpt2")
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.1, 1)])

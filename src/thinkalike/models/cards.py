@@ -117,11 +117,10 @@ def _figures(card: Card) -> str:
         f"It is {verdict} the 3-gram baseline{aside}.\n",
     ]
     if pairs:
-        which = ", those whose sentences have equally many tokens" if masked else ""
         how = "the words' probabilities when masked" if masked else "the sentence's probability"
         parts += [
-            f"Minimal pairs from our own grammar{which}: the share in which the right form is the likelier "
-            f"by {how} (chance is 50 %):\n",
+            f"Minimal pairs from our own grammar: the share in which the right form is the likelier by {how} "
+            "(chance is 50 %):\n",
             "| kind | right | 95 % interval | pairs |\n|---|---|---|---|\n" + "\n".join(pairs) + "\n",
         ]
     parts.append(

@@ -98,7 +98,7 @@ def sentence_log_probability(model: PreTrainedModel, tokenizer: PreTrainedTokeni
     A causal model predicts each token from those before it, given the first, and the end: without it a word
     would never be likelier than its own beginning ("rejoices" than "rejoice"). A masked model predicts each
     token with it and the rest of its word masked, so that a word of several tokens does not give itself away
-    (Kauf and Ivanova 2023).
+    (Kauf and Ivanova 2023). The number of masks still tells how many they are, which favours the shorter.
     """
     if tokenizer.cls_token_id not in (ids := np.array(tokenizer(text)["input_ids"])):
         ended = np.append(ids, tokenizer.eos_token_id)
@@ -110,17 +110,6 @@ def sentence_log_probability(model: PreTrainedModel, tokenizer: PreTrainedTokeni
         row[[k for k in places if k >= place and words[k] == words[place]]] = tokenizer.mask_token_id
     chosen = _chosen(model, rows, np.tile(ids, (len(places), 1)))
     return float(chosen[np.arange(len(places)), places].sum())
-
-
-def of_equal_length(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """The pairs that a masked model can be asked about: those whose sentences have equally many tokens.
-
-    The number of masks gives away how many tokens a word has, and two are hardly ever as likely as one,
-    whatever the grammar says ("herself" against "themselves"). Goldberg (2019) leaves such pairs out as well.
-    """
-    return [pair for pair in pairs if len({len(tokenizer(text)["input_ids"]) for text in pair}) == 1]
 
 
 def prefer_right(

@@ -124,9 +124,8 @@ def settings(plan: Plan) -> dict[str, Any]:
 def masked_share(plan: Plan) -> str:
     """How many of the tokens a masked model was asked for, in words."""
     level, end = plan.masked_share
-    return (
-        f"{100 * level:.0f} %, falling to {100 * end:.0f} % with the rate; of these 80 % masked, 10 % random"
-    )
+    share = f"{100 * level:.0f} %, falling to {100 * end:.0f} % with the rate"
+    return f"{share}; of these 80 % masked, 10 % random, 10 % as they are"
 
 
 def notes(card: Card, plan: Plan) -> list[str]:

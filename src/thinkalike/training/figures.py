@@ -13,7 +13,6 @@ from thinkalike.training.corpus import Document
 from thinkalike.training.evaluate import (
     causal_log_probabilities,
     masked_log_probabilities,
-    of_equal_length,
     perplexity,
     prefer_right,
 )
@@ -86,9 +85,6 @@ def measure(
     if is_masked(model):
         places, own = masked_log_probabilities(model, sample.ids, special)
         places = places - 1  # the baselines have no entry for the first token
-        pairs = {
-            kind: equal for kind, members in pairs.items() if (equal := of_equal_length(tokenizer, members))
-        }
     else:
         own = causal_log_probabilities(model, sample.ids)
         places = np.arange(len(own))
