@@ -55,3 +55,17 @@ def progress(description: str, total: float | None) -> Iterator[Step]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield Step(bar, bar.add_task(description, total=total))
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Keep the bars of transformers away while it loads and saves: ours say what takes long."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

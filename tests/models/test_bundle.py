@@ -110,3 +110,17 @@ def test_weights_are_inside_the_package() -> None:
     import thinkalike
 
     assert WEIGHTS.is_relative_to(Path(thinkalike.__file__).parent)
+
+
+def test_loading_is_quiet_and_leaves_the_bars_as_they_were(capfd: pytest.CaptureFixture[str]) -> None:
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    try:
+        for wanted in (True, False):
+            (logging.enable_progress_bar if wanted else logging.disable_progress_bar)()
+            models.load("nano-pythia-64")
+            assert logging.is_progress_bar_enabled() == wanted
+    finally:
+        (logging.enable_progress_bar if shown else logging.disable_progress_bar)()
+    assert "Loading" not in capfd.readouterr().err

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from thinkalike.activations.architectures import ARCHITECTURES, Stack, layers_of
 from thinkalike.activations.names import ModelName
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
+from thinkalike.progress import without_bars
 
 if TYPE_CHECKING:
     import torch
@@ -185,18 +186,15 @@ def _quiet() -> Iterator[None]:
     """Keep transformers' load reports and bars to itself: what matters of them we check ourselves."""
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
     logging.set_verbosity_error()
-    logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
+        with without_bars(), warnings.catch_warnings():
             # DeBERTa's module compiles itself with it when it is imported.
             warnings.filterwarnings("ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning)
             yield
     finally:
         logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import UnknownName
+from thinkalike.progress import without_bars
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -61,7 +62,8 @@ def load_folder(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
     import thinkalike.models.solu  # noqa: F401  registers the decoder
 
-    model = model_class(folder).from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+    with without_bars():
+        model = model_class(folder).from_pretrained(folder, dtype=torch.float32, local_files_only=True)
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from thinkalike.models.bundle import load_folder
 from thinkalike.models.cards import Card, write_card
+from thinkalike.progress import without_bars
 from thinkalike.training.batches import Tokens, rows
 from thinkalike.training.figures import Figures, Sample, measure
 from thinkalike.training.loop import SHORT
@@ -63,7 +64,8 @@ def export(
 
 def write_folder(model: PreTrainedModel, corpus: Path, folder: Path, *, masked: bool) -> None:
     """Weights in half precision and the tokenizer; the model itself stays as it is."""
-    copy.deepcopy(model).half().save_pretrained(folder)
+    with without_bars():
+        copy.deepcopy(model).half().save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
     (folder / "generation_config.json").unlink(missing_ok=True)
     tokenizer = load_tokenizer(corpus)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thinkalike.errors import StoreError
-from thinkalike.progress import progress
+from thinkalike.progress import progress, without_bars
 from thinkalike.training.batches import IGNORED, Tokens, causal_batch, cut, masked_batch, rows
 from thinkalike.training.loss import linear_cross_entropy
 from thinkalike.training.muon import Muon
@@ -223,7 +223,8 @@ def load_checkpoint(run: Run, folder: Path, name: str = CHECKPOINT) -> None:
 def save_weights(model: PreTrainedModel, folder: Path) -> None:
     """The model as a transformers folder, in its training precision."""
     part = folder.with_name(folder.name + ".part")
-    model.save_pretrained(part)
+    with without_bars():
+        model.save_pretrained(part)
     if not folder.exists():
         os.replace(part, folder)
 

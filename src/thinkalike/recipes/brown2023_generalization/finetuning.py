@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thinkalike.progress import without_bars
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, loss_of
 
 if TYPE_CHECKING:
@@ -119,25 +120,14 @@ def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Any) -> P
         part = folder.with_name(f".{folder.name}.{os.getpid()}")
         part.mkdir(parents=True)
         try:
-            _save(make(), tokenizer, part)
+            model: Any = make()
+            with without_bars():
+                model.save_pretrained(part)
+                tokenizer.save_pretrained(part)
             os.replace(part, folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return folder
-
-
-def _save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """As transformers saves it, without its bar."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def _optimise(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from thinkalike import models
+from thinkalike.progress import without_bars
 
 SHAPES = {"random-32": (32, 4, 2), "random-48": (48, 4, 6), "random-64": (64, 5, 4)}
 """Name → width, blocks, heads; the heads of the second are the odd ones"""
@@ -15,13 +16,10 @@ def random_family(folder: Path) -> dict[str, Any]:
     """Save the models into `folder` unless they are there; returns the settings that name them."""
     import torch
     from transformers import AutoTokenizer, GPTNeoXConfig, GPTNeoXForCausalLM
-    from transformers.utils import logging
 
     place = models.resolve("nano-gpt2")
     assert place is not None
     tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
     for seed, (name, (width, layers, heads)) in enumerate(SHAPES.items()):
         if (folder / name / "model.safetensors").exists():
             continue
@@ -35,10 +33,8 @@ def random_family(folder: Path) -> dict[str, Any]:
             bos_token_id=tokenizer.eos_token_id,
             eos_token_id=tokenizer.eos_token_id,
         )
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), without_bars():
             torch.manual_seed(seed)
             GPTNeoXForCausalLM(config).save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
-    if bars:
-        logging.enable_progress_bar()
     return {"family": list(SHAPES), "odd": "random-48", "models_folder": str(folder), "checkpoints": []}
