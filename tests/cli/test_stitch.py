@@ -54,13 +54,15 @@ def test_task_loss_of_chosen_pairs(
     run: Callable[..., Any], two: list[Path], text: Path, tmp_path: Path
 ) -> None:
     options = ["--fit", "task", "--steps", 10, "--optimizer", "adamw", "--batch-tokens", 128, "--no-ceiling"]
-    layers = ["--layers", "1:1,1:2", "--kind", "orthogonal"]
+    layers = ["--layers", "1:1,1:2,0:2", "--kind", "orthogonal"]
     result = run("stitch", *two, "--text", text, "--length", 32, *options, *layers, "--out", tmp_path)
     assert result.exit_code == 0
     folder = tmp_path / "tiny-gpt2-to-tiny-mamba"
     found = StitchResult.load(folder)
-    assert [tuple(stitch) for stitch in found.stitches[:2]] == [("pair", 1, 1), ("pair", 1, 2)]
+    pairs = [tuple(stitch) for stitch in found.stitches[:3]]
+    assert pairs == [("pair", 1, 1), ("pair", 1, 2), ("pair", 0, 2)]
     assert (found.kind, found.fit) == ("orthogonal", "task")
+    assert "nan" not in result.stdout
     assert found.settings["task_fit"]["optimizer"] == "adamw"
     assert (folder / "curves.png").exists()
     assert not (folder / "unfinished.safetensors").exists()

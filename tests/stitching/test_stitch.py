@@ -86,7 +86,7 @@ def test_all_stitches_of_one_bottom_share_its_passes(two, documents, tokenizer):
     ]
     options = {"tokenizer": tokenizer, "floor": False, "ceiling": False, "tokens_at_once": 128, **SMALL}
     try:
-        stitch(bottom, top, documents, layers=[(1, 1)], kind="orthogonal", **options)
+        few = stitch(bottom, top, documents, layers=[(1, 1), (1, 2)], kind="orthogonal", **options)
         once = calls["bottom"]
         calls["bottom"] = 0
         result = stitch(bottom, top, documents, layers="grid", kind="orthogonal", **options)
@@ -100,6 +100,7 @@ def test_all_stitches_of_one_bottom_share_its_passes(two, documents, tokenizer):
     rho, p = result.depth_mismatch()
     assert -1 <= rho <= 1
     assert 0 <= p <= 1
+    assert np.isnan(few.depth_mismatch()).all()  # two points always lie on a line
 
 
 def test_layers_of_unequal_depth_meet_at_the_same_share_of_it(make, documents, tokenizer):

@@ -225,9 +225,9 @@ def _two_ways(results: Sequence[StitchResult], folder: Path, seed: int) -> str:
     low, high = sorted((sign * mean["low"], sign * mean["high"]))
     test = f" (95 % {low:.3f} … {high:.3f}, p = {mean['p']:.2g}, paired over {there.unit})"
     return (
-        f"\n{a} → {b} costs {sign * mean['difference']:.3f} nats {more} than {b} → {a} on average over "
+        f"{a} → {b} costs {sign * mean['difference']:.3f} nats {more} than {b} → {a} on average over "
         f"{len(table)} pairs of layers{'' if isnan(low) else test}."
-    )
+    ).replace(" -0.", " −0.")
 
 
 def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: Path | None) -> None:
@@ -257,8 +257,7 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: P
                 f"{row['layer_bottom']} → {row['layer_top']}",
                 f"{row['penalty']:.3f}",
                 f"{low:.3f} … {high:.3f}",
-                f"{row['floor']:.3f}",
-                f"{row['ceiling']:.3f}",
+                *("–" if isnan(row[name]) else f"{row[name]:.3f}" for name in ("floor", "ceiling")),
                 f"{row['accuracy_drop']:.1%}",
                 f"{row['outside']:.0%}",
             )
@@ -269,7 +268,7 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: P
         for note in notes:
             typer.echo(fill(f"· {note}", console.width, initial_indent="  ", subsequent_indent="    "))
     if two_ways:
-        typer.echo(two_ways)
+        typer.echo("\n" + fill(two_ways, console.width, break_on_hyphens=False))
     typer.echo(f"\nTables and figures: {folder}")
     if page is not None:
         typer.echo(f"Report: {page}")

@@ -156,13 +156,14 @@ class StitchResult:
     def depth_mismatch(self) -> tuple[float, float]:
         """Spearman's ρ of the penalty with |l / L − m / M| over the pairs of layers, and its p-value.
 
-        Positive: a mismatch of depth costs more. The pairs share layers, so p is a rough guide.
+        Positive: a mismatch of depth costs more. The pairs share layers, so p is a rough guide; of fewer than
+        three, or of one mismatch only, both are NaN.
         """
         from scipy.stats import spearmanr
 
         frame = self.to_frame()
         gap = (frame["layer_bottom"] / self.depths[0] - frame["layer_top"] / self.depths[1]).abs().round(9)
-        if gap.nunique() < 2:
+        if len(frame) < 3 or gap.nunique() < 2:
             return float("nan"), float("nan")
         found = spearmanr(gap, frame["penalty"])
         return float(found.statistic), float(found.pvalue)
