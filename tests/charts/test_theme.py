@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thinkalike.charts.theme import DARK, LIGHT, SHAPES, Theme, config, get_theme, themed
+from thinkalike.charts.theme import DARK, LIGHT, SHAPES, Theme, config, counterparts, get_theme, themed
 from thinkalike.errors import UnknownName
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -136,6 +136,13 @@ def test_systems_past_the_palette_begin_again() -> None:
 
 def test_levels_past_the_palette_are_grey() -> None:
     assert LIGHT.level_colors(9)[8] == LIGHT.muted
+
+
+def test_every_colour_has_its_counterpart_in_the_other_theme() -> None:
+    dark = counterparts(LIGHT, DARK)
+    assert dark[LIGHT.accent] == DARK.accent
+    assert [dark[colour] for colour in LIGHT.diverging] == list(DARK.diverging)
+    assert counterparts(DARK, LIGHT) == {theirs: ours for ours, theirs in dark.items()}
 
 
 def test_an_unknown_theme_is_named() -> None:

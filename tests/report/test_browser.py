@@ -1,4 +1,4 @@
-"""The page in a real browser: no errors, no network; clicks, keys, phones, dark screens, paper."""
+"""The pages in a real browser: no errors, no network; clicks, keys, phones, dark screens, paper."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
+import pandas as pd
 import pytest
 
+from thinkalike.charts.theme import DARK, LIGHT, themed
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.recipes import Figure, Findings, Recipe, Statement
+from thinkalike.recipes.page import write_page
 from thinkalike.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -326,9 +331,9 @@ def test_charts_describe_the_pair_for_those_who_cannot_see_them(page: Any) -> No
 SURFACES = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 25, 29)"}
 
 
-def surfaces(browser: Any) -> set[str]:
+def surfaces(browser: Any, charts: str = ".chart") -> set[str]:
     """The colours that the charts are drawn on."""
-    return set(each(browser, ".chart svg", "e.style.backgroundColor"))
+    return set(each(browser, f"{charts} svg", "e.style.backgroundColor"))
 
 
 @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
@@ -422,3 +427,48 @@ def test_other_comparisons_open_without_errors(
         assert "coloured by Procrustes" in label
         click_cell(page, 2, 5, measure="procrustes")
         assert chosen(page) == ("alpha:2", "beta:2")
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    points = pd.DataFrame({"x": [0, 1], "name": ["</script>", "b"]})
+    fill = alt.ExprRef(f"datum.x > 0 ? '{LIGHT.accent}' : '{LIGHT.features[0]}'")
+    chart = alt.Chart(points).mark_bar(fill=fill).encode(x="x:Q", y="name:N", tooltip="name:N")
+    figures = [Figure(name, name, themed(chart), "Two bars.", "") for name in ("one", "two")]
+    findings = Findings("r", "nano", (Statement("Said.", "Found.", "differs"),), figures=tuple(figures))
+    small = Recipe("r", "A recipe", "Nobody 2026", "Figure 1", "none")
+    return write_page(small, findings, tmp_path_factory.mktemp("recipe"), 1.0).as_uri()
+
+
+class TestRecipe:
+    """The page of a recipe: its charts are made in light colours and change with the screen."""
+
+    @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=str)
+    def test_it_opens_without_errors(self, browser: Any, recipe: str, size: tuple[int, int]) -> None:
+        page = opened(browser, recipe, size=size)
+        assert len(each(page, ".drawn svg", "1")) == 2
+        assert page.execute_script("return document.documentElement.scrollWidth") <= size[0]
+        assert page.get_log("browser") == []
+
+    @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+    def test_it_follows_the_colour_scheme(self, browser: Any, recipe: str, scheme: str, other: str) -> None:
+        themes = {"light": LIGHT, "dark": DARK}
+        page = opened(browser, recipe, scheme=scheme)
+        for mode in (scheme, other, scheme):
+            set_scheme(page, mode)
+            self.until_drawn(page, mode)
+            assert each(page, "body", "getComputedStyle(e).backgroundColor") == [SURFACES[mode]]
+            assert surfaces(page, ".drawn") == {SURFACES[mode]}
+            bars = set(each(page, ".drawn .mark-rect path", "e.getAttribute('fill')"))
+            assert bars == {themes[mode].accent, themes[mode].features[0]}
+
+    def test_it_prints_in_light_colours_also_from_a_dark_screen(self, browser: Any, recipe: str) -> None:
+        page = opened(browser, recipe, scheme="dark")
+        for event, mode in (("beforeprint", "light"), ("afterprint", "dark")):
+            page.execute_script("dispatchEvent(new Event(arguments[0]))", event)
+            self.until_drawn(page, mode)
+            assert surfaces(page, ".drawn") == {SURFACES[mode]}
+
+    @staticmethod
+    def until_drawn(page: Any, mode: str) -> None:
+        until(lambda: page.execute_script("return document.documentElement.dataset.mode") == mode)

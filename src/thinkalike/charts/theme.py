@@ -9,7 +9,7 @@ Ito, or better, and stands out from the surface by at least 3:1; a test holds bo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
 import altair as alt
@@ -83,6 +83,15 @@ DARK = Theme(
     negative=("#fbe0c0", "#efbd85", "#d6934c", "#aa6e2f", "#7a4f24", "#4e3a26"),
 )
 THEMES: dict[str, Theme] = {"light": LIGHT, "dark": DARK}
+
+
+def counterparts(of: Theme, to: Theme) -> dict[str, str]:
+    """Every colour of one theme → the one of the same meaning in the other, to change a finished chart."""
+    pairs: dict[str, str] = {}
+    for part in fields(Theme):
+        ours, theirs = (getattr(theme, part.name) for theme in (of, to))
+        pairs |= {ours: theirs} if isinstance(ours, str) else dict(zip(ours, theirs, strict=True))
+    return pairs
 
 
 def get_theme(name: str) -> Theme:

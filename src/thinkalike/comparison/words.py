@@ -23,12 +23,12 @@ def percent(share: float) -> str:
 
 
 def signed(value: float) -> str:
-    """With a sign, and a true minus."""
-    return f"{value:+.2f}".replace("-", "−")
+    """With a sign, and a true minus, but none before a rounded 0."""
+    return f"{value:+z.2f}".replace("-", "−")
 
 
 def number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def readable(feature: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import thinkalike
-from thinkalike.charts.theme import LIGHT
+from thinkalike.charts.theme import DARK, LIGHT, THEMES, counterparts
 from thinkalike.comparison.files import plain
 from thinkalike.comparison.versions import versions
 from thinkalike.recipes.findings import Findings, Table
@@ -49,7 +49,9 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
         library=chart_library(),
         css=asset("report.css") + (TEMPLATES / "recipe.css").read_text(encoding="utf-8"),
         js=(TEMPLATES / "recipe.js").read_text(encoding="utf-8"),
-        css_variables=css_variables(LIGHT),
+        css_variables=css_variables,
+        themes=THEMES,
+        dark_colours=counterparts(LIGHT, DARK),
         version=thinkalike.__version__,
     )
 

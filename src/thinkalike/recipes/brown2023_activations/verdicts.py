@@ -195,9 +195,8 @@ def _activation(label: str) -> str:
 
 
 def _span(values: pd.Series) -> str:
-    low, high = (round(float(end), 3) + 0.0 for end in (values.min(), values.max()))  # no minus before a 0
-    text = f"{low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
-    return text.replace("-", "−")
+    low, high = (f"{end:z.3f}".replace("-", "−") for end in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def _ranged(tests: pd.DataFrame) -> str:

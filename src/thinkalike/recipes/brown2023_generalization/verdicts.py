@@ -75,9 +75,9 @@ def late_between(separation: pd.DataFrame, means: pd.DataFrame) -> Statement:
     return Statement(
         "At late layers, from about three quarters on, stitching between generalizing and heuristic models "
         "costs much accuracy.",
-        f"With {best['layer']:.0%} of the layers from the bottom model it costs {points(cost)}, "
-        f"{points(best['separation'])} more than within groups (95 % interval over models "
-        f"{points(best['low'])} to {points(best['high'])}, p = {p_text(best['p_any'])}).",
+        f"With {best['layer']:.0%} of the layers from the bottom model it costs {points(cost)}. "
+        f"Between − within groups is {points(best['separation'])} (95 % interval over models "
+        f"{num(100 * best['low'], 1)} to {num(100 * best['high'], 1)}, p = {p_text(best['p_any'])}).",
         verdict(holds and cost > NO_COST),
         {**_numbers(best), "penalty_between": cost},
         "figure-2",
@@ -215,11 +215,11 @@ def barrier_between(found: GroupComparison) -> Statement:
 
 
 def points(share: float) -> str:
-    return f"{100 * share:.1f} points".replace("-", "−")
+    return f"{num(100 * share, 1)} points"
 
 
 def num(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{value:z.{digits}f}".replace("-", "−")  # z: no minus before a rounded 0
 
 
 def p_text(p: float) -> str:

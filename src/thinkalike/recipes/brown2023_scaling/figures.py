@@ -68,8 +68,8 @@ def with_largest(values: Values, names: Sequence[str]) -> Figure:
         name="with-largest",
         title=f"Every member against the largest, {short(largest)}",
         chart=themed(alt.concat(*parts, columns=4)),
-        caption="CKA between the blocks of each member (upwards) and of the largest (to the right); darker "
-        "is more alike. The last is the largest against itself.",
+        caption="CKA between the blocks of each member (upwards) and of the largest (to the right). "
+        "The last is the largest against itself.",
         of_paper="Figure 3",
     )
 
@@ -99,7 +99,7 @@ def family(values: Values, names: Sequence[str]) -> Figure:
         title="Within and between all members of the family",
         chart=themed(chart),
         caption="Each cell is a pair of blocks: on the diagonal blocks of one model, off it of two. A "
-        f"member that is unlike the others shows as a pale band. Names without {prefix!r}.",
+        f"member that is unlike the others shows as a band of low CKA. Names without {prefix!r}.",
         of_paper="Figure 9",
     )
 

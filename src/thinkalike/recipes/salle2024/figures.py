@@ -84,8 +84,8 @@ def words_by_position(comparison: Comparison, system: str, layers: tuple[int, in
         name="words-by-position",
         title=f"Words of a low and of a high layer of {system}, by their position",
         chart=themed(alt.hconcat(*parts)),
-        caption="Each dot is a word in its sentence; darker is later. Where position separates the words, "
-        "the shades lie apart.",
+        caption="Each dot is a word in its sentence, its shade the position there. Where position separates "
+        "the words, the shades lie apart.",
         of_paper="Figure 3",
     )
 

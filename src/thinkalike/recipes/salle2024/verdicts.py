@@ -325,4 +325,4 @@ def _tops(pair: tuple[str, str], tops: tuple[str, str]) -> str:
 
 def _signed(value: float) -> str:
     """Three digits: importances are small."""
-    return f"{value:+.3f}".replace("-", "−")
+    return f"{value:+z.3f}".replace("-", "−")

@@ -14,7 +14,7 @@
   let chosenColour = "";
 
   // ---- numbers -------------------------------------------------------------------------------------------------
-  const fixed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
+  const fixed = (value, digits = 2) => value.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−"); // no minus before a rounded 0
   const pText = (p) => (p < 0.0001 ? "p < 0.0001" : `p = ${Number(p.toPrecision(2))}`);
   const entry = (flat, i, j) => (flat ? flat[i * n + j] : null);
   const known = (value) => value !== null && value !== undefined;
