@@ -78,6 +78,10 @@ def test_files_that_are_something_else(tmp_path):
     (tmp_path / "a.npz").write_text("no zip")
     with pytest.raises(StoreError, match="cannot be read"):
         ta.Activations.open(tmp_path / "a.npz")
+    np.savez(tmp_path / "whole.npz", a=np.ones((50, 50)))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:3000])
+    with pytest.raises(StoreError, match=r"cut.npz cannot be read as arrays"):
+        ta.Activations.open(tmp_path / "cut.npz")
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match=r"neither a Zarr group nor .npy files"):
         ta.Activations.open(tmp_path / "empty")
@@ -112,6 +116,23 @@ def test_xarray_there_and_back(arrays, xarray):
     found = ta.Activations.from_xarray(data)
     assert found.system == "net"
     np.testing.assert_array_equal(found["final_norm"], arrays["IT"])
+
+
+def test_labelled_rows_are_put_in_the_order_of_the_stimuli(arrays, xarray):
+    stimuli = ta.Stimuli(pd.DataFrame({"f": [0.0, 1.0, 2.0, 3.0, 4.0]}, index=list("abcde")))
+    turned = [3, 1, 4, 0, 2]
+    rows = {"dims": ("item", "unit"), "name": "V1"}
+    data = xarray.DataArray(arrays["V1"][turned], coords={"item": ["abcde"[k] for k in turned]}, **rows)
+    found = ta.Activations.from_xarray(data, stimuli=stimuli)
+    np.testing.assert_array_equal(found["V1"], arrays["V1"])
+    assert found.items == tuple("abcde")
+    counted = xarray.DataArray(arrays["V1"], coords={"item": range(5)}, **rows)
+    np.testing.assert_array_equal(ta.Activations.from_xarray(counted, stimuli=stimuli)["V1"], arrays["V1"])
+    foreign = xarray.DataArray(arrays["V1"], coords={"item": list("abcdz")}, **rows)
+    with pytest.raises(InvalidInput, match=r"no row labelled 'e' \(1 of the 5 stimuli are missing"):
+        ta.Activations.from_xarray(foreign, stimuli=stimuli)
+    with pytest.raises(InvalidInput, match="has 4 rows but 5 items"):
+        ta.Activations.from_xarray(data[:4], stimuli=stimuli)
 
 
 def test_without_xarray(arrays, monkeypatch):
@@ -167,6 +188,7 @@ def test_nnsight_and_any_other_mapping():
         ({"position": 6}, "has 6 positions; position 6 is not among them"),
         ({"position": -7}, "position -7"),
         ({"position": "max"}, "'max' was given"),
+        ({"position": [1, 2]}, "items, but 2 positions were given"),
     ],
 )
 def test_caches_that_do_not_fit(lens_cache, options, message):

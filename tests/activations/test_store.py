@@ -73,7 +73,7 @@ def test_rows_are_named_by_items_or_stimuli(arrays):
         ({}, {}, "arrays has no layers"),
         ({"a": np.ones(3)}, {}, r"Layer 'a' has shape \(3,\): expected \(n_items, n_units\)"),
         ({"a": np.ones((0, 3))}, {}, r"shape \(0, 3\)"),
-        ({"a": [["x"]]}, {}, "Layer 'a' is not an array of numbers"),
+        ({"a": [["x"]]}, {}, "Layer 'a' is not an array of real numbers"),
         ({"a": np.ones((2, 3)), "b": np.ones((4, 3))}, {}, "Layer 'b' has 4 rows, the others 2"),
         ({"a": np.ones((2, 3))}, {"items": ["x"]}, "has 2 rows but 1 items"),
         ({"a": np.ones((2, 3))}, {"items": ["x", "x"]}, "not unique"),
@@ -116,6 +116,36 @@ def test_rows_in_another_order_than_the_stimuli(arrays):
     turned = ta.Activations.from_arrays(arrays, items=names[::-1])
     with pytest.raises(StoreError, match="rows in another order than the stimuli: row 0 is"):
         turned.check_stimuli(stimuli)
+    foreign = ta.Activations.from_arrays(arrays, items=["another", *names[1:]])
+    foreign.check_stimuli(stimuli)  # these stimuli have no names to hold against it
+    stimuli = ta.Stimuli(stimuli.features.set_axis(list("abcde")))
+    with pytest.raises(StoreError, match="has other items than the stimuli: row 0 is 'another'"):
+        foreign.check_stimuli(stimuli)
+
+
+def test_rows_of_two_systems_in_different_orders(arrays):
+    names = list("vwxyz")
+    one = ta.Activations.from_arrays(arrays, system="one", items=names)
+    two = ta.Activations.from_arrays(arrays, system="two", items=names[::-1])
+    with pytest.raises(InvalidInput, match=r"row 0 is 'v' in the first and 'z' in the second: sort"):
+        ta.similarity([one, two], measure="cka")
+    counted = ta.Activations.from_arrays(arrays, system="counted")
+    assert ta.similarity([one, counted], measure="cka").values[0, 2] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.ones((5, 2)) + 1j, "real numbers .dtype complex128"),
+        ([["1", "2"]] * 5, "real numbers .dtype <U1"),
+        (np.ma.array(np.ones((5, 2)), mask=np.eye(5, 2)), "masked array with 2 values hidden"),
+        (np.arange(10.0).reshape(5, 2) + 1e9, "less than float32 can hold beside values as large as 1e.09"),
+        (np.arange(10.0).reshape(5, 2) * 1e300, "NaN or infinite values"),
+    ],
+)
+def test_arrays_that_would_be_read_as_something_else(array, message):
+    with pytest.raises(InvalidInput, match=message):
+        ta.Activations.from_arrays({"V1": array})
 
 
 def test_saved_and_opened(arrays, tmp_path):

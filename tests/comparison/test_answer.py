@@ -121,3 +121,18 @@ def test_shares_are_averaged_over_layers(make_profile: Make) -> None:
     importance = np.array([[1.0, 0, 0, 0, 0, 0], [0, 0.1, 0, 0, 0, 0], [0, 0.3, 0, 0, 0, 0]])
     made = make_profile("a", importance, features=NAMES, noise=0.0)
     assert system_shares(made) == pytest.approx([1 / 3, 2 / 3, 0, 0, 0, 0])
+
+
+def test_systems_of_which_the_features_explain_nothing(make_profile: Make) -> None:
+    flat = [0.0] * 6
+    made = {
+        "a": make_profile("a", FIRST, features=NAMES, noise=1e-4),
+        "b": make_profile("b", flat, features=NAMES, noise=0.0),
+    }
+    alike, why, _ = answer(made, matrices(made))
+    assert alike.startswith("No two of the systems can be compared by features")
+    assert why == "The features explain nothing of the distances in b."
+    made["c"] = make_profile("c", FIRST, features=NAMES, noise=1e-4, seed=1)
+    alike, _, differs = answer(made, matrices(made))
+    assert alike.startswith("a and c care about the same features")
+    assert differs.endswith("Of b the features say nothing: they explain none of the distances.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -63,6 +64,7 @@ def test_the_verdict_follows_the_p_value(make_profile: Make, pair: tuple[Profile
         "rank the features less alike than 100 % of chance rankings do"
         in explain(pair[0], 0, opposite, 0).text
     )
+    assert "no more alike than chance would" in replace(explain(pair[0], 0, opposite, 0), p_below=0.2).text
     assert "no more alike than chance would" in replace(explain(pair[0], 0, twin, 0), p=0.2).text
     assert "rank the features alike (" in replace(explain(pair[0], 0, twin, 0), p=None).text
 
@@ -119,3 +121,23 @@ def test_bad_input(pair: tuple[Profile, Profile]) -> None:
         explain(pair[0], 1, pair[0], 1)
     with pytest.raises(UnknownName, match=r"There is no feature 'numbr'\. Did you mean 'number'"):
         explain(pair[0], 0, pair[1], 0, groups={"agreement": ["numbr"]})
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 4])
+def test_the_lowest_of_few_rankings_is_chance_too(make_profile: Make, n_features: int) -> None:
+    """With F features the reverse order comes up once in F! relabellings: below 5 % only from F = 4 on."""
+    names = tuple("abcd")[:n_features]
+    values = [0.5, 0.3, 0.1, 0.05][:n_features]
+    one = make_profile("one", values, features=names, noise=1e-4)
+    two = make_profile("two", values[::-1], features=names, noise=1e-4, seed=1)
+    got = explain(one, 0, two, 0)
+    assert got.tau == pytest.approx(-1)
+    assert got.p_below == pytest.approx(1 / math.factorial(n_features))
+    expected = "less alike than 96 % of chance" if n_features == 4 else "no more alike than chance would"
+    assert expected in got.text
+
+
+def test_two_profiles_of_one_name(make_profile: Make) -> None:
+    one, two = (make_profile("model", POS_AND_LENGTH, noise=1e-4, seed=k) for k in (0, 1))
+    with pytest.raises(InvalidInput, match="Both profiles are called model: give each"):
+        explain(one, 0, two, 0)

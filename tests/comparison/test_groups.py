@@ -41,6 +41,13 @@ def test_means_and_separation_by_hand() -> None:
     assert found.separation["separation"][0] == pytest.approx(d[:2, 2:].mean() - within)
 
 
+def test_one_pair_has_no_interval() -> None:
+    d = distances(["a", "a", "b", "b", "b"], np.random.default_rng(0))
+    table = compare_groups(d, ["a", "a", "b", "b", "b"], n_resamples=50).to_frame().set_index("pair")
+    assert table.loc["a – a", ["low", "high"]].isna().all()
+    assert table.loc[["a – b", "b – b"], ["low", "high"]].notna().all(axis=None)
+
+
 def test_190_comparisons_of_twenty_models() -> None:
     groups = ["top"] * 10 + ["bottom"] * 10
     found = compare_groups(

@@ -69,3 +69,9 @@ def test_alignment_undoes_a_turned_mirror_image() -> None:
     points = np.random.default_rng(4).normal(size=(9, 2))
     turn = np.array([[0.6, -0.8], [0.8, 0.6]]) @ np.diag([1.0, -1.0])
     np.testing.assert_allclose(align(points @ turn + 3, points), points, atol=1e-10)
+
+
+def test_a_map_of_nothing_known_is_a_point() -> None:
+    points, stress = smacof(np.full((3, 3), np.nan))
+    assert not points.any()
+    assert not stress > 0

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist
 
 from thinkalike.activations import Activations
+from thinkalike.activations.writer import Writer
 from thinkalike.comparison import comparing
 from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
@@ -180,6 +182,51 @@ def test_tables_of_measures_that_are_no_longer_asked_for_go(
     compare(two, sentences, out=tmp_path / "run")
     assert not list((tmp_path / "run" / "tables").glob("similarity-cka*"))
     assert (tmp_path / "run" / "tables" / "similarity-rsa.csv").exists()
+
+
+def test_what_others_put_beside_the_tables_stays(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = list(world.values())[:2]
+    compare(two, sentences, out=tmp_path / "run")
+    tables = tmp_path / "run" / "tables"
+    (tables / "notes.csv").write_text("mine")
+    (tables / ".ipynb_checkpoints").mkdir()
+    compare(two, sentences, out=tmp_path / "run")
+    assert (tables / "notes.csv").read_text() == "mine"
+    assert (tables / ".ipynb_checkpoints").is_dir()
+
+
+def test_two_functions_are_two_distances(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = list(world.values())[:2]
+    for exponent in (1, 6):
+        by_function = compare(
+            two, sentences, distance=lambda a, b, k=exponent: cdist(a, b) ** k, out=tmp_path / "run"
+        )
+        fresh = compare(two, sentences, distance=lambda a, b, k=exponent: cdist(a, b) ** k)
+        np.testing.assert_array_equal(
+            by_function.matrices["features"].values, fresh.matrices["features"].values
+        )
+
+
+def test_a_stop_while_arrays_are_written(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = list(world.values())[:2]
+
+    def stop(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", stop)
+        with pytest.raises(KeyboardInterrupt):
+            compare(two, sentences, out=tmp_path / "run")
+    compare(two, sentences, out=tmp_path / "run")
+    kept = Activations.open(tmp_path / "run" / "systems" / two[0].system / "activations.zarr")
+    for layer in kept.layers:
+        np.testing.assert_array_equal(kept[layer], two[0][layer])
 
 
 def test_a_folder_with_something_else(

@@ -124,6 +124,10 @@ def test_runs_that_do_not_fit() -> None:
         stack_runs(table.iloc[:3], array[:3], run="run")
     with pytest.raises(InvalidInput, match="different features in different runs"):
         stack_runs(table.assign(a=["x", "y", "x", "x"]), array, run="run")
+    with pytest.raises(InvalidInput, match=r"'run' is empty in 1 row\(s\), first in row 2"):
+        stack_runs(table.assign(run=[1, 1, None, 2]), array, run="run")
+    with pytest.raises(InvalidInput, match="Row 1 of the features has no item in the index"):
+        stack_runs(table.set_index(pd.Index(["i", None, "i", "j"])), array, run="run")
     with pytest.raises(InvalidInput, match="Got 1 run: crossnobis needs at least two"):
         make_target(array[None], "crossnobis")
     twice = pd.concat([table, table])
@@ -211,3 +215,32 @@ def test_callables_that_misbehave() -> None:
         make_target(X, lambda a, b: np.zeros(len(a))).block(everyone, everyone)
     with pytest.raises(InvalidInput, match="gave NaN or infinity"):
         make_target(X, lambda a, b: np.full((len(a), len(b)), np.nan)).block(everyone, everyone)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.5, 1e8, 1 / 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_that_is_the_same_in_every_unit_has_no_correlation(value: float, dtype: type) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(dtype)
+    X[5] = value
+    with pytest.raises(InvalidInput, match="Row 5 of X is the same in every unit"):
+        make_target(X, "correlation")
+
+
+def test_a_large_common_offset_is_no_constant_layer() -> None:
+    rng = np.random.default_rng(0)
+    features = pd.DataFrame({name: rng.choice(list("xyz"), 40) for name in "abc"})
+    X = rng.normal(size=(40, 5)) + 3 * (features["a"] == "x").to_numpy()[:, None]
+    moved = MLEM().fit(features, X + 1e7)
+    np.testing.assert_allclose(moved.weights_, MLEM().fit(features, X).weights_, atol=1e-6)
+
+
+def test_activations_that_cannot_be_explained() -> None:
+    features = pd.DataFrame({"a": list("xyxy") * 5})
+    with pytest.raises(InvalidInput, match="too large to be squared"):
+        MLEM().fit(features, np.random.default_rng(0).normal(size=(20, 3)) * 1e200)
+    with pytest.raises(InvalidInput, match="All pairs of items are equally far apart"):
+        MLEM(preset="salle2024").fit(features, np.eye(20))
+    with pytest.raises(InvalidInput, match="masked array with 30 values hidden"):
+        MLEM().fit(features, np.ma.array(np.ones((20, 3)), mask=np.arange(60).reshape(20, 3) % 2))
+    with pytest.raises(InvalidInput, match="Got seed=-1"):
+        MLEM(seed=-1).fit(features, np.eye(20))

@@ -233,3 +233,18 @@ def test_permuted_stimuli_need_all_pairs(data: tuple, monkeypatch: pytest.Monkey
         pytest.raises(InvalidInput, match="needs all pairs, but these are a sample"),
     ):
         mlem.importance(features, X, method="stimuli")
+
+
+@pytest.mark.parametrize("method", ["expected", "permutation", "stimuli", "drop"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_feature_of_weight_0_has_importance_0_and_no_rounding(method: str, seed: int) -> None:
+    """τ_w ranks by the sign of differences: 1e-17 would put one feature of no weight above another."""
+    rng = np.random.default_rng(seed)
+    features = pd.DataFrame({name: rng.choice(list("xyz"), 60) for name in "abcd"})
+    X = pd.get_dummies(features["a"]).to_numpy(float) @ rng.normal(size=(3, 10)) * 3 + rng.normal(
+        size=(60, 10)
+    )
+    mlem = MLEM(alpha=100.0).fit(features, X)
+    idle = mlem.weights_.index[mlem.weights_ == 0]
+    assert len(idle)
+    assert (mlem.importance(features, X, method=method)[idle] == 0).all()

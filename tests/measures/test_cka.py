@@ -186,3 +186,10 @@ def test_a_gaussian_kernel_needs_distinct_items() -> None:
     X[0] = 1.0
     with pytest.raises(InvalidInput, match="more than half of its pairs of items the same vector"):
         MEASURES["cka-rbf"](X, np.random.default_rng(0).normal(size=(12, 2)))
+
+
+@pytest.mark.parametrize("n", [4, 8, 12, 50])
+@pytest.mark.parametrize("size", [1.0, 3.3])
+def test_a_gaussian_kernel_needs_different_distances(n: int, size: float) -> None:
+    with pytest.raises(InvalidInput, match="All pairs of items are equally far apart in X"):
+        MEASURES["cka-rbf"](size * np.eye(n), np.random.default_rng(0).normal(size=(n, 2)))

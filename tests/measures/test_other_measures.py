@@ -42,6 +42,18 @@ class TestRDMs:
         expected = oracle(pdist(X, distance), pdist(Y, distance))[0]
         assert MEASURES["-".join(["rsa", *named])](X, Y) == pytest.approx(expected, abs=1e-6)
 
+    @pytest.mark.parametrize("measure", ["rsa", "rsa-kendall", "rsa-pearson", "rsa-cosine"])
+    @pytest.mark.parametrize("scale", [1e-25, 1e19, 1e30])
+    def test_huge_and_tiny_activations(self, related_layers: Layers, measure: str, scale: float) -> None:
+        X, Y = related_layers()
+        assert MEASURES[measure](X * scale, Y) == pytest.approx(MEASURES[measure](X, Y), abs=1e-6)
+
+    def test_a_row_that_is_the_same_in_every_unit_has_no_correlation(self, related_layers: Layers) -> None:
+        X, Y = related_layers()
+        X[5] = 0.1
+        with pytest.raises(InvalidInput, match="zero in row 5"):
+            MEASURES["rsa-correlation"](X, Y)
+
     def test_pearson_in_blocks(self, related_layers: Layers, monkeypatch: pytest.MonkeyPatch) -> None:
         X, Y = related_layers()
         whole = MEASURES["rsa-pearson"](X, Y)

@@ -50,6 +50,12 @@ def done_chunks(path: str | Path) -> tuple[frozenset[int], int]:
     return frozenset(np.flatnonzero(done).tolist()), len(done)
 
 
+def is_complete(path: str | Path) -> bool:
+    """Whether there is a store at `path`, with all its chunks."""
+    done, n_chunks = done_chunks(path)
+    return 0 < n_chunks == len(done)
+
+
 def open_store(path: str | Path) -> Activations:
     """The activations at `path`, which must be complete; a layer is read when it is asked for."""
     about = describe(path)

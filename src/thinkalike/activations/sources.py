@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thinkalike.activations.rows import first_difference
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError
 
@@ -55,7 +57,8 @@ def from_xarray(
     """Activations from labelled arrays.
 
     A Dataset has one variable per layer. A DataArray is one layer, or several along `layer_dim`. The rows lie
-    along `item_dim` and take its labels for names; all other dimensions together are the units.
+    along `item_dim` and take its labels for names; all other dimensions together are the units. With
+    `stimuli` the rows are put in their order by the labels.
     """
     try:
         import xarray
@@ -80,12 +83,30 @@ def from_xarray(
         for name, layer in layers.items()
     }
     items = [str(label) for label in data[item_dim].values] if item_dim in data.coords else None
-    return Activations.from_arrays(
-        arrays,
-        system=str(system or named or "arrays"),
-        items=None if stimuli is not None else items,
-        stimuli=stimuli,
-    )
+    name = str(system or named or "arrays")
+    if stimuli is None:
+        return Activations.from_arrays(arrays, system=name, items=items)
+    if items is not None:
+        order = _rows_of(stimuli, items, name)
+        arrays = {layer: rows[order] for layer, rows in arrays.items()}
+    return Activations.from_arrays(arrays, system=name, stimuli=stimuli)
+
+
+def _rows_of(stimuli: Stimuli, items: Sequence[str], system: str) -> np.ndarray:
+    """Where each of the stimuli stands among labelled rows; rows that are merely counted stay in order."""
+    wanted = [str(item) for item in stimuli.items.index]
+    if len(items) != len(wanted) or len(set(items)) < len(items):
+        return np.arange(len(items))  # refused when the rows are named
+    if first_difference(items, wanted) is None:
+        return np.arange(len(items))
+    place = {item: k for k, item in enumerate(items)}
+    missing = [item for item in wanted if item not in place]
+    if missing:
+        raise InvalidInput(
+            f"{system} has no row labelled {missing[0]!r} ({len(missing)} of the {len(wanted)} stimuli are "
+            f"missing; its first row is {items[0]!r}): label the rows by the ids of the stimuli."
+        )
+    return np.array([place[item] for item in wanted])
 
 
 def to_xarray(activations: Activations) -> xarray.Dataset:
@@ -168,7 +189,10 @@ def _at_position(name: str, tensor: Any, position: int | Sequence[int] | str) ->
                 f"position is a number, one number per item, or 'mean'; {position!r} was given."
             )
         return states.mean(1)
-    where = np.broadcast_to(np.asarray(position), len(states))
+    where = np.asarray(position)
+    if where.shape not in ((), (len(states),)):
+        raise InvalidInput(f"{name!r} has {len(states)} items, but {where.size} positions were given.")
+    where = np.broadcast_to(where, len(states))
     if (where >= states.shape[1]).any() or (where < -states.shape[1]).any():
         raise InvalidInput(
             f"{name!r} has {states.shape[1]} positions; position {position} is not among them."
@@ -178,12 +202,12 @@ def _at_position(name: str, tensor: Any, position: int | Sequence[int] | str) ->
 
 def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {path.stem: loaded}
-        with loaded:
+        with path.open("rb") as file:  # NumPy leaves it open when it cannot be read
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {path.stem: loaded}
             return {_number(name): loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise StoreError(
             f"{path} cannot be read as arrays of numbers: {str(error).splitlines()[0]}"
         ) from error

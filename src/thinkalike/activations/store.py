@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.activations.rows import counted, first_difference
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
 
 if TYPE_CHECKING:
@@ -90,12 +91,13 @@ class Activations:
                 "it was shown other stimuli, or not all of them. One row per item is needed, in their order."
             )
         names = [str(item) for item in stimuli.items.index]
-        named = list(self.items) != [str(k) for k in range(self.n_items)]  # and not by position only
-        if named and list(self.items) != names and set(self.items) == set(names):
-            first = next(k for k, name in enumerate(names) if self.items[k] != name)
+        row = None if counted(self.items) else first_difference(self.items, names)
+        if row is not None:
+            same = set(self.items) == set(names)
+            what = "its rows in another order than the stimuli" if same else "other items than the stimuli"
             raise StoreError(
-                f"{self.system} has its rows in another order than the stimuli: row {first} is "
-                f"{self.items[first]!r}, item {first} is {names[first]!r}. Sort the rows as the stimuli are."
+                f"{self.system} has {what}: row {row} is {self.items[row]!r}, item {row} is {names[row]!r}. "
+                "Sort the rows as the stimuli are and name them alike, or leave them unnamed if they are."
             )
         if self.stimuli_digest not in (None, stimuli.digest):
             raise StoreError(
@@ -205,10 +207,30 @@ def _label(name: Any) -> Layer:
 def _matrix(name: Any, array: Any) -> Array:
     if hasattr(array, "detach"):  # a torch tensor, wherever it lives
         array = array.detach().cpu().float().numpy()
+    refuse_masked(array, f"Layer {name!r}")
     try:
-        matrix = np.asarray(array, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(array)
+    except ValueError as error:
         raise InvalidInput(f"Layer {name!r} is not an array of numbers: {error}") from error
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InvalidInput(f"Layer {name!r} has shape {matrix.shape}: expected (n_items, n_units).")
-    return np.ascontiguousarray(matrix)
+    if given.dtype.kind not in "fiub":
+        raise InvalidInput(f"Layer {name!r} is not an array of real numbers (dtype {given.dtype}).")
+    if given.ndim != 2 or 0 in given.shape:
+        raise InvalidInput(f"Layer {name!r} has shape {given.shape}: expected (n_items, n_units).")
+    with np.errstate(over="ignore", invalid="ignore"):  # too large becomes infinite, and is refused as such
+        matrix = np.ascontiguousarray(given, dtype=np.float32)
+        lost = given.itemsize > 4 and np.ptp(given, axis=0).any() and not np.ptp(matrix, axis=0).any()
+    if lost:
+        raise InvalidInput(
+            f"The items of layer {name!r} differ by less than float32 can hold beside values as large as "
+            f"{np.abs(given).max():.3g}: subtract the mean of every unit first."
+        )
+    return matrix
+
+
+def refuse_masked(array: Any, name: str) -> None:
+    """Raise `InvalidInput` if NumPy's mask hides some of it: the hidden values would be read as data."""
+    if np.ma.is_masked(array):
+        raise InvalidInput(
+            f"{name} is a masked array with {np.ma.count_masked(array)} values hidden: leave out their items "
+            "or units, or fill them in."
+        )

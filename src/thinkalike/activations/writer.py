@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from zarr.core.sync import sync
 from zarr.errors import ContainsArrayError
 
 from thinkalike.activations.memory import apart, matrix_apart
-from thinkalike.activations.reader import FORMAT, describe, is_local
+from thinkalike.activations.reader import FORMAT, describe, is_complete, is_local
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
 
@@ -152,13 +153,13 @@ class MemoryWriter:
 
 
 def save(activations: Activations, path: str | Path) -> str | Path:
-    """Write `activations` at `path`, where nothing may be yet."""
-    if describe(path) is not None:
+    """Write `activations` at `path`, where nothing may be yet but a part of the very same."""
+    if is_complete(path):
         raise StoreError(f"There are activations at {path} already: choose another place, or delete them.")
     writer = Writer(
         path,
         attributes={
-            "key": None,
+            "key": _digest(activations),
             "shown": None,
             "system": activations.system,
             "layers": list(activations.layers),
@@ -172,9 +173,18 @@ def save(activations: Activations, path: str | Path) -> str | Path:
     )
     matrices = {layer: activations[layer] for layer in activations.layers}
     for chunk, begin in enumerate(range(0, activations.n_items, writer.chunk_rows)):
-        rows = slice(begin, begin + writer.chunk_rows)
-        writer.write(chunk, {layer: matrix[rows] for layer, matrix in matrices.items()})
+        if not writer.is_done(chunk):
+            rows = slice(begin, begin + writer.chunk_rows)
+            writer.write(chunk, {layer: matrix[rows] for layer, matrix in matrices.items()})
     return path
+
+
+def _digest(activations: Activations) -> str:
+    """Of all that a store of these holds, so that another may go on with it but nothing else."""
+    digest = hashlib.sha256(repr((activations.items, activations.layers, activations.n_units)).encode())
+    for layer in activations.layers:
+        digest.update(np.ascontiguousarray(activations[layer]).data)
+    return digest.hexdigest()
 
 
 def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
@@ -192,7 +202,9 @@ def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
             f"The store at {path} was made from other stimuli: choose another place, or delete it."
         )
     ours, theirs = attributes["metadata"], found["metadata"]
-    differing = ", ".join(name for name in ours if ours[name] != theirs.get(name)) or "the model's files"
+    differing = ", ".join(name for name in ours if ours[name] != theirs.get(name)) or (
+        "the model's files" if ours else "the numbers"
+    )
     raise StoreError(
         f"The store at {path} was made in another way (different: {differing}): "
         "choose another place, or delete it."

@@ -59,7 +59,7 @@ def cka(
     max_batches: Annotated[int, typer.Option(help="Stop after so many in any case.")] = 1000,
     device: Device = None,
     dtype: Dtype = "float32",
-    seed: Annotated[int, typer.Option(help="Of mixed batches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of mixed batches.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="The folder for tables, settings and figures.", show_default="runs/cka-NAMES"),

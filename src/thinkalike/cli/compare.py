@@ -29,8 +29,10 @@ Sentences = Annotated[int, typer.Option(help="How many sentences to make, if no 
 Preset = Annotated[str, typer.Option(help="default, or salle2024 for the choices of the paper's code.")]
 Distance = Annotated[str | None, typer.Option(help="Between vectors: euclidean, cosine, correlation, …")]
 Pooling = Annotated[str | None, typer.Option(help="Of a word's tokens: last, first, mean.")]
-Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of the sentences, for intervals; 0: none.")]
-Seed = Annotated[int, typer.Option(help="Of folds, resamples and sentences.")]
+Resamples = Annotated[
+    int, typer.Option(min=0, help="Bootstrap resamples of the sentences, for intervals; 0: none.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of folds, resamples and sentences.")]
 
 
 @app.command()
@@ -47,6 +49,7 @@ def compare(
     resamples: Annotated[
         int | None,
         typer.Option(
+            min=0,
             help="Bootstrap resamples of the sentences, for intervals; 0: none.",
             show_default="200; salle2024: 0",
         ),

@@ -44,7 +44,7 @@ def extract(
     untrained: Annotated[
         bool, typer.Option("--untrained", help="The same architecture with random weights.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of the random weights.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random weights.")] = 0,
     bos: Annotated[
         bool | None,
         typer.Option("--bos/--no-bos", help="With or without a beginning-of-sequence token."),

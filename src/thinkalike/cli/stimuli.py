@@ -22,7 +22,7 @@ FIGURES = (".png", ".svg", ".pdf", ".html")
 @app.command()
 def stimuli(
     sentences: Annotated[int, typer.Option("--sentences", "-n", help="How many sentences to make.")] = 500,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same sentences.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same sentences.")] = 0,
     grammar: Annotated[
         str, typer.Option(help="salle2024, clauses, or the path of a TOML file with rules.")
     ] = "salle2024",

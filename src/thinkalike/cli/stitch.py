@@ -86,7 +86,7 @@ def stitch(
     ] = None,
     device: Device = None,
     dtype: Dtype = "float32",
-    seed: Annotated[int, typer.Option(help="Of the division of the text, batches and resamples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the division of the text, batches and resamples.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -22,15 +22,41 @@ WORTH_NAMING = 0.05
 def answer(profiles: Mapping[str, Profile], matrices: Mapping[str, SimilarityMatrix]) -> tuple[str, str, str]:
     """Three sentences on two or more systems; honest when nothing is beyond chance."""
     blocks = [block for block in matrices[FEATURES].blocks if block.a != block.b]
+    if not blocks:
+        return _nothing_ranked(profiles)
     best = min(blocks, key=lambda block: (block.q, -block.mean))
     outsider = _outsider(blocks, best)
+    difference = (
+        _two_differ(profiles[best.a], profiles[best.b])
+        if outsider is None
+        else _who_differs(profiles, blocks, best, outsider)
+    )
     return (
         _who_is_alike(blocks, best, matrices),
         _by_what(profiles[best.a], profiles[best.b]),
-        _two_differ(profiles[best.a], profiles[best.b])
-        if outsider is None
-        else _who_differs(profiles, blocks, best, outsider),
+        difference + _who_is_left_out(profiles, blocks),
     )
+
+
+def _nothing_ranked(profiles: Mapping[str, Profile]) -> tuple[str, str, str]:
+    flat = [name for name, p in profiles.items() if _is_flat(p)]
+    return (
+        "No two of the systems can be compared by features: in each pair one ranks no feature above another.",
+        f"The features explain nothing of the distances in {listed(flat)}.",
+        "Geometry is compared all the same; for the features, add others, or more items.",
+    )
+
+
+def _who_is_left_out(profiles: Mapping[str, Profile], blocks: Sequence[BlockTest]) -> str:
+    compared = {name for block in blocks for name in (block.a, block.b)}
+    flat = [name for name in profiles if name not in compared]
+    return f" Of {listed(flat)} the features say nothing: they explain none of the distances." if flat else ""
+
+
+def _is_flat(profile: Profile) -> bool:
+    """Whether no layer ranks one feature above another."""
+    values = profile.mean_importance
+    return bool((np.nanmax(values, axis=1) == np.nanmin(values, axis=1)).all())
 
 
 def system_shares(profile: Profile) -> Floats:
@@ -175,4 +201,4 @@ def _count(blocks: Sequence[BlockTest]) -> int:
 
 def _top(profile: Profile, shares: Floats) -> str:
     k = int(shares.argmax())
-    return f"{readable(profile.features[k])} ({percent(shares[k])})"
+    return f"{readable(profile.features[k])} ({percent(shares[k])})" if shares[k] > 0 else "none of them"

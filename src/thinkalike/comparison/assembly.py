@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.agreement import agreement
 from thinkalike.comparison.answer import answer
@@ -24,7 +25,6 @@ from thinkalike.comparison.similarity_matrix import (
     SimilarityMatrix,
     by_features,
     by_geometry,
-    check_same_items,
     layers_of,
     stacked_importance,
 )

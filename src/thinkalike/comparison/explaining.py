@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from thinkalike.comparison.inference import share_below
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features, shared_features
@@ -44,6 +45,8 @@ class Explanation:
     """τ_w with each declared group of features left out"""
     p: float | None = None
     """For these two layers, chosen beforehand"""
+    p_below: float | None = None
+    """The same in the other direction: the share of relabellings whose τ_w is as low or lower"""
     p_block: float | None = None
     """Corrected for all pairs of layers of the two systems"""
     low: float | None = None
@@ -128,7 +131,7 @@ class Explanation:
             numbers.append(f"{p_text(self.p_block)} corrected for all pairs of layers of the two systems")
         if self.low is not None and self.high is not None:
             numbers.append(f"stability range {number(self.low)} to {number(self.high)}")
-        verdict = _verdict(self.tau, self.p)
+        verdict = _verdict(self.tau, self.p, self.p_below)
         return f"{a} and {b} {verdict} ({'; '.join(numbers)})."
 
     def _reasons(self) -> str:
@@ -186,8 +189,9 @@ def explain(
     n_samples : relabellings to draw when there are more than 8 features.
     """
     a.layer_index(layer_a), b.layer_index(layer_b)  # before the longer work
-    profiles = [a] if a is b or a.system == b.system else [a, b]
-    matrix = by_features(profiles, n_samples=n_samples, seed=seed)
+    if a is not b and a.system == b.system:
+        raise InvalidInput(f"Both profiles are called {a.system}: give each system a name of its own.")
+    matrix = by_features([a] if a is b else [a, b], n_samples=n_samples, seed=seed)
     return explain_pair(a, layer_a, b, layer_b, matrix, groups=groups)
 
 
@@ -219,6 +223,7 @@ def explain_pair(
         without=tau_without(x, y, [[k] for k in range(len(features))]),
         without_group=_without_groups(x, y, features, groups or {}),
         p=_entry(matrix.p, i, j),
+        p_below=None if matrix.p is None else share_below(x, y, float(parts.sum())),
         p_block=_entry(matrix.p_block, i, j),
         low=_entry(matrix.low, i, j),
         high=_entry(matrix.high, i, j),
@@ -295,11 +300,11 @@ def _ranks(importance: Floats) -> np.ndarray:
     return 1 + (importance[None, :] > importance[:, None]).sum(axis=1)
 
 
-def _verdict(tau: float, p: float | None) -> str:
+def _verdict(tau: float, p: float | None, p_below: float | None) -> str:
     if p is None:
         return "rank the features alike" if tau > 0.5 else "rank the features differently"
     if p < 0.05:
         return "rank the features alike, more than chance would"
-    if p > 0.95:
-        return f"rank the features less alike than {percent(p)} of chance rankings do"
+    if p_below is not None and p_below < 0.05:
+        return f"rank the features less alike than {percent(1 - p_below)} of chance rankings do"
     return "rank the features no more alike than chance would"

@@ -105,6 +105,8 @@ def _means(
         for a, b in combinations_with_replacement(range(len(order)), 2):
             pairs = _pairs(codes, a, b)
             low, high = np.nanquantile(_weighted_means(matrix, pairs, copies), ends)
+            if pairs.sum() == 2:  # of two models there is one pair, whatever is drawn: no interval
+                low = high = np.nan
             rows.append(
                 {
                     "layer": layer,

@@ -83,6 +83,15 @@ def relabelling_test(
     return Inference(p=p, p_block=p_block, blocks=_correct_for_pairs_of_systems(blocks))
 
 
+def share_below(x: Floats, y: Floats, tau: float, *, n_samples: int = 10_000, seed: int = 0) -> float:
+    """The share of relabellings of two profiles (F,) whose τ_w is at most `tau`; NaN if that is NaN."""
+    if np.isnan(tau):
+        return float("nan")
+    orders = relabellings(len(x), n_samples=n_samples, seed=seed)
+    below = sum(int((taus <= tau + _EQUAL).sum()) for taus in relabelled_taus(x[None], y[None], orders))
+    return below / len(orders)
+
+
 def benjamini_hochberg(p: Floats) -> Floats:
     """Adjusted p-values that control the false discovery rate (Benjamini and Hochberg 1995)."""
     order = np.argsort(p)[::-1]

@@ -111,8 +111,9 @@ def smacof(dissimilarities: Floats, *, n_axes: int = 2, max_steps: int = 1_000) 
 
     Returns the coordinates (n, n_axes) and Kruskal's stress-1, √(Σ(d − δ)² / Σ d²). NaN counts as the mean.
     """
-    target = np.where(np.isfinite(dissimilarities), dissimilarities, np.nan)
-    target = np.maximum(np.where(np.isnan(target), np.nanmean(target), target), 0.0)
+    known = np.isfinite(dissimilarities)
+    usual = dissimilarities[known].mean() if known.any() else 0.0
+    target = np.maximum(np.where(known, dissimilarities, usual), 0.0)
     target = (target + target.T) / 2
     np.fill_diagonal(target, 0.0)
     n = len(target)

@@ -46,6 +46,8 @@ def plan_profiles(
     stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: Any
 ) -> ProfilingPlan:
     """Prepare `profile` for several systems; see there for the parameters."""
+    if resamples < 0:
+        raise InvalidInput(f"Got resamples={resamples}: give how many, 200 say, or 0 for no intervals.")
     encoding = make_plan(stimuli, preset=preset, **settings)
     chosen = encoding.settings
     correlations = stimuli.correlations(ordered=chosen.ordered, missing=chosen.missing)

@@ -58,13 +58,19 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     return tables
 
 
+def _is_of_earlier_call(path: Path) -> bool:
+    """Whether it is a table that a call with other measures or controls makes; others' files stay."""
+    optional = path.stem in ("word-maps", f"profiles-{UNTRAINED}") or path.stem.startswith("similarity-")
+    return optional and path.suffix in (".parquet", ".csv")
+
+
 def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
     """Write the tables, and give what is no table: labels, tests, sentences."""
     made = result_tables(comparison)
     for name, frame in made.items():
         write_table(frame, tables / name)
-    for path in tables.iterdir():  # of an earlier call with other measures
-        if path.stem not in made:
+    for path in tables.iterdir():
+        if path.stem not in made and _is_of_earlier_call(path):
             path.unlink()
     maps, controls = comparison.word_maps, comparison.controls
     return {

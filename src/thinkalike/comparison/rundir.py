@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.files import file_name, plain, read_json, write_json
@@ -91,8 +92,8 @@ class RunDirectory:
     def keep_activations(self, activations: Activations) -> None:
         """Put activations into the run; those of that name that are there must be the very same."""
         path = self.activations_path(activations.system)
-        if not path.exists():
-            activations.save(path)
+        if not is_complete(path):
+            activations.save(path)  # or the rest of them, after a stop in the middle
             return
         there = Activations.open(path)
         same = (there.layers, there.n_items) == (activations.layers, activations.n_items)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.inference import BlockTest, relabelling_test
 from thinkalike.comparison.profiles import Profile
@@ -216,18 +217,6 @@ def pair_columns(rows: Sequence[Row]) -> dict[str, Any]:
         "system_b": np.tile(systems, n),
         "layer_b": np.tile(layers, n),
     }
-
-
-def check_same_items(systems: Sequence[Activations]) -> None:
-    """Refuse activations that answer different stimuli."""
-    first = systems[0]
-    for other in systems[1:]:
-        digests = {first.stimuli_digest, other.stimuli_digest} - {None}
-        if first.n_items != other.n_items or len(digests) > 1:
-            raise InvalidInput(
-                f"{first.system} and {other.system} were shown different stimuli ({first.n_items} items and "
-                f"{other.n_items} items): extract both on the same stimuli."
-            )
 
 
 def _stability_range(profiles: Sequence[Profile], kept: Sequence[str]) -> tuple[Floats | None, Floats | None]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.distances import Target
+from thinkalike.encoding.importance import drop
 from thinkalike.encoding.moments import Moments, fit_moments
 from thinkalike.encoding.pairkernels import exchanged_correlation, table_correlation, weighted_rank_tables
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
@@ -197,8 +198,11 @@ def _judge(
         varies = (counts[b] @ patterns.values > 0) & trained[b]
         for p, (player, e) in enumerate(zip(plan.players, space.exchanges, strict=True)):
             if varies[player.features].any():
-                importances[b, p] = scores[b] - exchanged_correlation(
-                    e.rest, e.part, group[e.combined], n_groups, counts[b], ranks[b], spread[b]
+                importances[b, p] = drop(
+                    scores[b],
+                    exchanged_correlation(
+                        e.rest, e.part, group[e.combined], n_groups, counts[b], ranks[b], spread[b]
+                    ),
                 )
     return scores, importances
 

@@ -232,11 +232,14 @@ def _check_not_all_equal(target: Target) -> None:
     everyone = np.arange(target.n_items)
     if isinstance(target, QuadraticTarget):
         first = np.asarray(target.terms[0][1][0], dtype=float)
-        scale = float(first @ first)
+        with np.errstate(over="ignore"):
+            scale = float(first @ first)
         y, _ = QuadraticTarget(target.terms[:1]).between(np.zeros_like(everyone), everyone)
     else:
         scale, y = 0.0, target.block(everyone[:1], everyone)
-    if np.abs(y).max() <= 1e-12 * scale:
+    if not np.isfinite(scale):
+        raise InvalidInput("The activations are too large to be squared: divide them by a constant first.")
+    if np.abs(y).max() <= 1e-24 * scale:  # both are squares
         raise InvalidInput(
             "All activations are equal, so there are no distances to explain: leave this layer out."
         )

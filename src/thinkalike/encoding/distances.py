@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import cdist
 
+from thinkalike.activations.store import refuse_masked
 from thinkalike.encoding.pairkernels import condense, pair_distances
 from thinkalike.errors import InvalidInput, UnknownName
 
@@ -142,6 +143,7 @@ def as_activations(X: Any, *, n_items: int | None = None, dimensions: int = 2) -
     if hasattr(X, "detach"):  # a torch tensor, without importing torch
         X = X.detach().cpu()
         X = (X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy()
+    refuse_masked(X, "X")
     X = np.asarray(X)
     if X.dtype.kind not in "fiub":
         raise InvalidInput(f"Got activations of type {X.dtype}: give real numbers.")
@@ -218,6 +220,11 @@ def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFram
     table, item = items_of_runs(features, run=run)
     X = as_activations(X, n_items=len(features))
     number, runs = pd.factorize(features[run], sort=True)
+    if (number < 0).any():
+        raise InvalidInput(
+            f"The column {run!r} is empty in {int((number < 0).sum())} row(s), first in row "
+            f"{int(np.argmin(number))}: name the run of every measurement, or drop these rows."
+        )
     if len(runs) < 2:
         raise InvalidInput(f"The column {run!r} has {len(runs)} run: crossnobis needs at least two.")
     counts = np.zeros((len(runs), len(table)))
@@ -237,6 +244,10 @@ def items_of_runs(features: pd.DataFrame, *, run: str) -> tuple[pd.DataFrame, np
     if run not in features.columns:
         raise UnknownName.among("column of runs", run, features.columns)
     item, _ = pd.factorize(features.index)
+    if (item < 0).any():
+        raise InvalidInput(
+            f"Row {int(np.argmin(item))} of the features has no item in the index: name the item of each row."
+        )
     table = features.drop(columns=run)
     first = np.unique(item, return_index=True)[1]
     if not table.iloc[first[item]].reset_index(drop=True).equals(table.reset_index(drop=True)):
@@ -255,8 +266,7 @@ def _cosine(X: Any) -> Target:
 
 def _correlation(X: Any) -> Target:
     X = as_activations(X)
-    centred = X - X.mean(axis=1, keepdims=True, dtype=float).astype(X.dtype)
-    return QuadraticTarget(((1.0, _unit_rows(centred, "correlation", "is the same in every unit")),))
+    return QuadraticTarget(((1.0, _unit_rows(centred_rows(X), "correlation", "is the same in every unit")),))
 
 
 def _crossnobis(X: Any) -> Target:
@@ -309,6 +319,14 @@ DISTANCES: dict[str, Callable[[Any], Target]] = {
     "manhattan": _manhattan,
     "precomputed": _precomputed,
 }
+
+
+def centred_rows(X: np.ndarray) -> np.ndarray:
+    """X less the mean of each row, in its precision; exactly 0 where only rounding is left of a row."""
+    centred: np.ndarray = (X - X.mean(axis=1, keepdims=True, dtype=float)).astype(X.dtype)
+    rounding = 4 * np.finfo(X.dtype).eps * np.abs(X).max(axis=1)
+    centred[np.abs(centred).max(axis=1) <= rounding] = 0.0
+    return centred
 
 
 def _unit_rows(X: np.ndarray, distance: str, problem: str) -> np.ndarray:

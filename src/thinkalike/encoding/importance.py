@@ -21,6 +21,7 @@ PERMUTING = ("expected", "permutation", "stimuli")
 MAX_COMBINATIONS = 1 << 21
 MAX_EXACT_SHAPLEY = 12
 SHAPLEY_ORDERS = 200
+ROUNDING = 1e-12  # two ρ that differ by less are the same: τ_w would make a rank of it
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,12 @@ class Evaluation:
         return np.array([not varies[p.features].any() for p in self.players])
 
 
+def drop(score: float, without: np.ndarray | float) -> np.ndarray:
+    """By how much ρ is lower without; exactly 0 where only rounding tells the two apart."""
+    fallen = score - without
+    return np.where(np.abs(fallen) < ROUNDING, 0.0, fallen)
+
+
 def expected_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
     """ρ less its expectation when a player's differences are permuted over pairs; of shape (n_players,).
 
@@ -172,7 +179,7 @@ def expected_importance(evaluation: Evaluation, *, n_permutations: int, seed: in
             for e in space.exchanges
         ]
     )
-    return evaluation.score - permuted
+    return drop(evaluation.score, permuted)
 
 
 def permutation_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
@@ -192,7 +199,7 @@ def stimuli_importance(evaluation: Evaluation, *, n_permutations: int, seed: int
 def drop_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
     """ρ less that of a model fitted without the player."""
     without = [evaluation.score_without(p.features) for p in evaluation.players]
-    return evaluation.score - np.array(without)
+    return drop(evaluation.score, np.array(without))
 
 
 def shapley_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
@@ -275,7 +282,7 @@ def _permuted(evaluation: Evaluation, n_permutations: int, seed: int, *, over: s
     for k in range(len(means)):
         score = permuted_score(evaluation, k, over)
         means[k] = np.mean([score(int(s)) for s in rng.integers(1, 2**62, n_permutations)])
-    return evaluation.score - means
+    return drop(evaluation.score, means)
 
 
 def _by_patterns(evaluation: Evaluation, k: int, over: str) -> Callable[[int], float]:

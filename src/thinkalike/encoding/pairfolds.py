@@ -138,6 +138,10 @@ def scale_target(y: np.ndarray, settings: Settings) -> np.ndarray:
             "Some crossnobis distances are negative, which have no root: use target='squared'."
         )
     d = np.sqrt(y)
+    if d.max() - d.min() <= 1e-12 * d.max():
+        raise InvalidInput(
+            "All pairs of items are equally far apart, so there is nothing to explain: leave this layer out."
+        )
     scaled: np.ndarray = ((d - d.min()) / (d.max() - d.min())) ** 2
     return scaled
 

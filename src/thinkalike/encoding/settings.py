@@ -129,5 +129,7 @@ def _check(settings: Settings) -> None:
         raise InvalidInput(
             "select='mse' and target='minmax' need all pairs: give folds_over='pairs' with them."
         )
+    if settings.seed < 0:
+        raise InvalidInput(f"Got seed={settings.seed}: give a whole number that is not negative.")
     if settings.n_permutations < 1:
         raise InvalidInput(f"Got n_permutations={settings.n_permutations}: give at least 1.")

@@ -80,7 +80,14 @@ def prepare_gaussian(X: Layer, name: str = "X", *, bandwidth: float = 0.5) -> Ar
             f"{name} gives more than half of its pairs of items the same vector: "
             "the Gaussian kernel has no width. Use linear cka, or drop the repeated items."
         )
-    return u_centred(squareform(np.exp(-squared / (2 * bandwidth**2 * median))))
+    gram = squareform(np.exp(-squared / (2 * bandwidth**2 * median)))
+    centred = u_centred(gram)
+    if np.abs(centred).max() <= 1e-10 * gram.max():
+        raise InvalidInput(
+            f"All pairs of items are equally far apart in {name}: no item is nearer to one than to another. "
+            "Leave it out."
+        )
+    return centred
 
 
 def u_centred(gram: Array) -> Array:

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.encoding.distances import centred_rows
 from thinkalike.errors import UnknownName
 from thinkalike.measures.inputs import Layer
 
@@ -37,8 +38,8 @@ def cosine(X: Layer) -> Layer:
 
 
 def correlation(X: Layer) -> Layer:
-    """Rows centred over units, then of length 1."""
-    return cosine((X - X.mean(axis=1, keepdims=True, dtype=np.float64)).astype(X.dtype))
+    """Rows centred over units, then of length 1; a row that is the same in every unit becomes zero."""
+    return cosine(centred_rows(X))
 
 
 TRANSFORMS = {"euclidean": euclidean, "cosine": cosine, "correlation": correlation}
@@ -83,7 +84,13 @@ class Pairs:
         return i, k - self.starts[i] + i + 1
 
     def squared_distances(self, X: Layer) -> Ranks:
-        """Squared Euclidean distances (n,) of these pairs; equal vectors are at 0 exactly."""
+        """Squared Euclidean distances (n,) of these pairs; equal vectors are at 0 exactly.
+
+        Where float32 could not hold them they are those of X divided by its largest entry: the same order.
+        """
+        largest = float(max(X.max(), -X.min()))
+        if not 1e-12 < largest < 1e12:
+            X = X / (largest or 1.0)
         result = np.empty(self.n, dtype=np.float32)
         norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         for first in range(0, self.n_items - 1, _ROWS):

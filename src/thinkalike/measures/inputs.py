@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.activations.store import refuse_masked
 from thinkalike.errors import InvalidInput
 
 Array = npt.NDArray[np.float64]
@@ -19,7 +20,9 @@ def as_layer(values: Any, name: str = "X", *, minimum: int = 2) -> Layer:
     float32 stays float32, uncopied, to spare memory: measures compute in float64 once they have centred it.
     """
     if hasattr(values, "detach"):  # a torch tensor, without importing torch to find out
-        values = values.detach().float().cpu().numpy() if values.element_size() < 8 else values.cpu().numpy()
+        values = values.detach().cpu()
+        values = values.float().numpy() if values.element_size() < 8 else values.numpy()
+    refuse_masked(values, name)
     layer = np.asarray(values)
     if layer.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} is not an array of real numbers (dtype {layer.dtype}).")

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.activations.rows import check_same_items
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.batches import Batch
 from thinkalike.measures.cka_matrix import CKAMatrix, Row
@@ -48,7 +49,7 @@ def activations_cka(
     precision
         Stop when the largest standard error is at most this.
     """
-    _check_same_items(systems)
+    _check_systems(systems)
     rows: list[Row] = [(acts.system, layer) for acts in systems for layer in acts.layers]
     batches = whole_groups(systems[0].n_items, groups, batch_size, seed=seed)
     stream = StreamingCKA([f"{system}:{layer}" for system, layer in rows], average=average)
@@ -114,16 +115,10 @@ def _batches(
             step.advance()
 
 
-def _check_same_items(systems: Sequence[Activations]) -> None:
+def _check_systems(systems: Sequence[Activations]) -> None:
     if not systems:
         raise InvalidInput("There are no systems to compare: give at least one.")
     names = [acts.system for acts in systems]
     if len(set(names)) < len(names):
         raise InvalidInput(f"Two systems have the same name among {', '.join(names)}: rename one.")
-    first = systems[0]
-    for other in systems[1:]:
-        if first.items != other.items or len({first.stimuli_digest, other.stimuli_digest} - {None}) > 1:
-            raise InvalidInput(
-                f"{first.system} and {other.system} were not shown the same items in the same order: "
-                "extract both on the same stimuli."
-            )
+    check_same_items(systems)

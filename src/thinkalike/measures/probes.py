@@ -77,6 +77,8 @@ def _prepared(
 
     if len(labels) != len(X):
         raise InvalidInput(f"X has {len(X)} items and the feature {len(labels)}: give one label per item.")
+    if groups is not None and len(groups) != len(X):
+        raise InvalidInput(f"X has {len(X)} items and there are {len(groups)} groups: give each its group.")
     kept = labels.notna().to_numpy()
     y = labels[kept]
     numeric = pd.api.types.is_float_dtype(y)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import kendalltau
 
+from thinkalike.encoding.distances import centred_rows
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.hsic import row_blocks
 from thinkalike.measures.inputs import Array, Layer, at_least, centred
@@ -31,7 +32,7 @@ def prepare_items(X: Layer, name: str = "X", *, distance: str = "euclidean") -> 
     C = centred(X, name)
     if distance == "euclidean":
         return C
-    return unit_rows(X if distance == "cosine" else X - X.mean(axis=1, keepdims=True, dtype=np.float64), name)
+    return unit_rows(X if distance == "cosine" else centred_rows(X.astype(np.float64)), name)
 
 
 def spearman(X: Array, Y: Array) -> float:
