@@ -24,8 +24,9 @@ class UnknownName(InvalidInput):
     def among(cls, what: str, name: object, known: Iterable[object]) -> UnknownName:
         """The error for `name`, which is none of the `known` names of a `what`."""
         names = [str(k) for k in known]
-        close = difflib.get_close_matches(str(name), names, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        by_letters = {k.lower(): k for k in names}
+        close = difflib.get_close_matches(str(name).lower(), by_letters, n=1)
+        hint = f" Did you mean {by_letters[close[0]]!r}?" if close else ""
         return cls(f"There is no {what} {str(name)!r}.{hint} Known: {', '.join(names)}.")
 
 

@@ -70,7 +70,7 @@ def test_rows_are_named_by_items_or_stimuli(arrays):
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [
-        ({}, {}, "arrays has no layers"),
+        ({}, {}, "arrays has no named layers"),
         ({"a": np.ones(3)}, {}, r"Layer 'a' has shape \(3,\): expected \(n_items, n_units\)"),
         ({"a": np.ones((0, 3))}, {}, r"shape \(0, 3\)"),
         ({"a": [["x"]]}, {}, "Layer 'a' is not an array of real numbers"),

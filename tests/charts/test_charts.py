@@ -78,6 +78,8 @@ def block_data() -> pd.DataFrame:
             "kind": [OBSERVED, UNTRAINED, CHANCE],
             "value": [0.7, 0.2, 0.4],
             "note": "p = 0.01",
+            "low": [0.6, np.nan, np.nan],
+            "high": [0.8, np.nan, np.nan],
         }
     )
 

@@ -92,6 +92,13 @@ def test_few_features(make_profile: Make) -> None:
     assert chance_level(8) == pytest.approx(0.556, abs=5e-4)
 
 
+def test_fine_grained_features(pair: list[Profile]) -> None:
+    matrix = by_features(pair, n_samples=50)
+    (found,) = find_cautions(Evidence(pair, matrix, (), {"rt": 0.991, "length": 0.85}))
+    assert found.kind == "fine-grained-features"
+    assert found.text.startswith("99.1 % of all pairs of items differ in rt, and only that counts here")
+
+
 def test_left_out_features(pair: list[Profile]) -> None:
     importance = pair[0].importance.copy()
     importance[:, :, 6] = np.nan
@@ -140,9 +147,9 @@ def test_without_diagnostics_there_is_less_to_say(pair: list[Profile]) -> None:
 def test_the_table_is_tested() -> None:
     """A new caution needs a test here."""
     assert set(CAUTIONS) == {
-        "low-score", "dominant-feature", "collinear-features", "few-features", "left-out-features",
-        "duplicated-vectors", "top-heavy-layers", "unstable-similarities", "no-better-than-untrained",
-        "sampled-pairs",
+        "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
+        "left-out-features", "duplicated-vectors", "top-heavy-layers", "unstable-similarities",
+        "no-better-than-untrained", "sampled-pairs",
     }  # fmt: skip
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr, weightedtau
@@ -178,6 +180,39 @@ def test_whole_systems_cluster_as_planted(comparison: Comparison) -> None:
     assert labels["ada"] == labels["bob"] != labels["cleo"]
 
 
+def test_arrays_tables_and_files_are_taken_as_they_are(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    ada, bob = world["ada"], world["bob"]
+    expected = compare([ada, bob], sentences).matrices["features"].values
+    layers = {layer: ada[layer] for layer in ada.layers}
+    given = compare({"ada": layers, "bob": bob}, sentences)
+    np.testing.assert_array_equal(given.matrices["features"].values, expected)
+    np.savez(tmp_path / "ada.npz", **{str(layer): ada[layer] for layer in ada.layers})
+    read = compare([tmp_path / "ada.npz", bob], sentences)
+    assert read.rows == given.rows
+    np.testing.assert_array_equal(read.matrices["features"].values, expected)
+    arrays = compare([ada[0], pd.DataFrame(bob[0])], sentences.features.reset_index(drop=True))
+    assert arrays.rows == (("array 1", "array 1"), ("array 2", "array 2"))
+    assert arrays.matrices["features"].values[0, 1] == pytest.approx(expected[0, 3])
+    with pytest.raises(InvalidInput, match="'crossnobis' needs more than one vector per item"):
+        compare([ada, bob], sentences, distance="crossnobis")
+
+
+def test_numbers_that_hardly_repeat_are_cautioned_about(plant: Callable[..., Activations]) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"kind": rng.choice(list("xyz"), 80), "side": rng.choice(list("lr"), 80)})
+    table["rt"] = rng.permutation(np.r_[np.arange(79.0), 0.0])
+    stimuli = Stimuli(table)
+    two = [plant(stimuli, name, {"kind": 1.0}, n_layers=1, seed=k) for k, name in enumerate("ab")]
+    with pytest.warns(CautionWarning, match=r"100.0 % of all pairs of items differ in rt"):
+        compare(two, stimuli)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        compare(two, stimuli, ordered="minmax")
+    assert not [w for w in seen if "differ in rt" in str(w.message)]
+
+
 def test_bad_input(sentences: Stimuli, world: dict[str, Activations], tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInput, match=r"Got only gpt2: a comparison needs two .* ta\.profile and ta\.similarity"
@@ -189,9 +224,9 @@ def test_bad_input(sentences: Stimuli, world: dict[str, Activations], tmp_path: 
         compare([world["ada"], world["ada"]], sentences)
     with pytest.raises(UnknownName, match="There is no control 'random'"):
         compare(["gpt2", "bert"], controls="random")
-    with pytest.raises(InvalidInput, match="activations have no untrained copy"):
+    with pytest.raises(InvalidInput, match="arrays have no untrained copy"):
         compare(list(world.values()), sentences, controls="untrained")
-    with pytest.raises(InvalidInput, match="Activations were given without stimuli"):
+    with pytest.raises(InvalidInput, match="Arrays were given without stimuli"):
         compare(list(world.values()))
     with pytest.raises(UnknownName, match="There is no measure 'ckaa'"):
         compare(list(world.values()), sentences, measures=["ckaa"])

@@ -20,7 +20,7 @@ from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.files import file_name
 from thinkalike.comparison.profiles import Profile
-from thinkalike.errors import StoreError
+from thinkalike.errors import StoreError, UnknownName
 from thinkalike.stimuli import Stimuli
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
@@ -150,6 +150,17 @@ def test_an_output_folder_that_holds_another_run(
         StoreError, match="holds other activations of ada: choose another folder, or give the system"
     ):
         compare([moved, two[1]], sentences, out=tmp_path / "run")
+
+
+def test_an_option_that_fails_leaves_the_folder_free(
+    tiny_models: dict[str, Path], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = [str(tiny_models["tiny-bert"]), str(tiny_models["tiny-gpt2"])]
+    with pytest.raises(UnknownName, match="There is no pooling 'mena'"):
+        compare(two, sentences, extraction={"pooling": "mena"}, out=tmp_path / "run")
+    compare(two, sentences, extraction={"pooling": "mean"}, out=tmp_path / "run")
+    with pytest.raises(StoreError, match="holds another run"):
+        compare(two, sentences, extraction={"pooling": "first"}, out=tmp_path / "run")
 
 
 def test_resamples_may_be_added_later(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -101,6 +102,26 @@ def test_stability_ranges_are_percentiles_of_tau_over_paired_resamples(pair: lis
     assert matrix.high is not None
     assert [matrix.low[1, 3], matrix.high[1, 3]] == pytest.approx(np.quantile(taus, [0.025, 0.975]))
     assert similarity([with_draws[0], pair[1]]).low is None  # one of them has no resamples
+
+
+def test_the_mean_of_a_block_has_the_range_of_its_mean(pair: list[Profile]) -> None:
+    rng = np.random.default_rng(1)
+    draws = [p.mean_importance + 0.05 * rng.normal(size=(30, len(p.layers), 8)) for p in pair]
+    with_draws = [
+        replace(p, bootstrap=Bootstrap(np.zeros((30, len(p.layers))), d))
+        for p, d in zip(pair, draws, strict=True)
+    ]
+    blocks = {(b.a, b.b): b for b in similarity(with_draws).blocks}
+    first, second = draws
+    between = [np.mean([weightedtau(x, y).statistic for x in first[b] for y in second[b]]) for b in range(30)]
+    within = [
+        np.mean([weightedtau(*two).statistic for two in itertools.combinations(first[b], 2)])
+        for b in range(30)
+    ]
+    for names, means in ((("a", "b"), between), (("a", "a"), within)):
+        ends = blocks[names].low, blocks[names].high
+        assert ends == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+    assert np.isnan(similarity(pair).blocks[0].low)
 
 
 def test_one_system_against_itself(pair: list[Profile]) -> None:

@@ -163,7 +163,7 @@ class TestBadInput:
         shuffled = Activations.from_arrays(
             {0: systems[1][0]}, system="b", items=[str(k) for k in reversed(range(N))]
         )
-        with pytest.raises(InvalidInput, match="a and b were not shown the same items in the same order"):
+        with pytest.raises(InvalidInput, match="a and b do not have the same items in the same order"):
             activations_cka([systems[0], shuffled])
 
     def test_the_same_system_twice(self, systems: list[Activations]) -> None:

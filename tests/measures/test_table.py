@@ -266,3 +266,13 @@ def test_what_takes_a_feature_is_kept_out_of_matrices() -> None:
     assert "dsa" not in layer_measures()
     with pytest.raises(InvalidInput, match="probe compares a layer with a feature, not two layers"):
         MEASURES["probe"].matrix([np.zeros((4, 2))])
+
+
+@pytest.mark.parametrize("name", ["CKA", "ckaa"])
+def test_the_table_itself_suggests_the_nearest(name: str) -> None:
+    for kind in (UnknownName, KeyError):
+        with pytest.raises(kind) as caught:
+            MEASURES[name]
+        assert str(caught.value).startswith(f"There is no measure '{name}'. Did you mean 'cka'? Known: cka, ")
+    assert name not in MEASURES
+    assert MEASURES.get(name) is None

@@ -248,6 +248,8 @@ def plant_blocks(
                     n_relabellings=40320,
                     exact=True,
                     control=0.21,
+                    low=mean - 0.08,
+                    high=mean + 0.05,
                 )
             )
     return blocks

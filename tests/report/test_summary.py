@@ -51,6 +51,8 @@ def test_pairs_of_systems_stand_from_the_most_to_the_least_alike(planted: Compar
     assert [pair.mean for pair in pairs] == [f"{means[pair]:.2f}" for pair in expected]
     first = pairs[0]
     assert (first.p, first.q, first.untrained) == ("0.004", "0.012", "0.21")
+    mean = means[expected[0]]
+    assert first.range == f"{mean - 0.08:.2f} to {mean + 0.05:.2f}"
     assert first.geometry == f"{planted.matrices['rsa'].block('alpha', 'beta').mean():.2f}"
     assert first.distance == f"{planted.trajectories.warped[0, 1]:.3f}"
 
@@ -62,6 +64,7 @@ def test_without_untrained_copies_there_is_no_such_column(planted: Comparison) -
         replace(planted, matrices={**planted.matrices, "features": replace(matrix, blocks=blocks)})
     )
     assert not summary.has_controls
+    assert summary.has_ranges
     assert {pair.untrained for pair in summary.system_pairs} == {""}
 
 
@@ -108,6 +111,7 @@ def test_alt_texts_say_what_the_charts_show(planted: Comparison) -> None:
     assert "part of speech in" in alpha.alt
     assert "in the first" in alpha.score_alt
     assert "alpha × beta" in summary.system_pairs_alt
+    assert " over resamples (chance reaches 0.42)" in summary.system_pairs_alt
     assert summary.matrices[0].alt.startswith("Matrix of 27 by 27 layers coloured by τ_w from −")
     assert "The strongest is between" in summary.correlations_alt
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.stimuli.differences import code_features, kind_of, require_variation
+from thinkalike.stimuli.differences import code_features, kind_of, require_variation, share_differing
 
 RANKS = ["low", "mid", "high", "top"]
 
@@ -198,3 +198,27 @@ def test_a_feature_with_one_level_is_named() -> None:
     with pytest.raises(InvalidInput, match="'b' has one level"):
         require_variation(code_features(same).features)
     require_variation(code_features(same, missing="level").features)
+
+
+def test_a_feature_that_is_different_in_every_pair_is_named() -> None:
+    """The difference is 1 for all pairs then, which no distance can go with."""
+    table = pd.DataFrame({"rt": [0.31, 0.28, 0.44], "a": ["x", "y", "x"]})
+    with pytest.raises(InvalidInput, match=r"'rt' is different in every pair .* ordered='minmax'"):
+        require_variation(code_features(table).features)
+    require_variation(code_features(table, ordered="minmax").features)
+    with pytest.raises(InvalidInput, match=r"'id' is different in every pair .* looks like an id"):
+        require_variation(code_features(table.assign(id=list("pqr"))[["a", "id"]]).features)
+    missing = table.assign(rt=[0.31, 0.28, np.nan])
+    require_variation(code_features(missing).features)  # a missing value makes pairs without a difference
+    with pytest.raises(InvalidInput, match="'rt' is different in every pair"):
+        require_variation(code_features(missing, missing="level").features)
+
+
+@pytest.mark.parametrize("missing", ["ignore", "level"])
+def test_the_share_of_pairs_that_differ(missing: str) -> None:
+    values = pd.Series([1.0, 1.0, 2.0, 3.0, np.nan, np.nan])
+    (feature,) = code_features(values.to_frame("f"), missing=missing).features
+    pairs = [feature.squared_differences(i, j) for i, j in itertools.combinations(range(6), 2)]
+    assert share_differing(feature) == pytest.approx(np.mean(pairs))
+    (scaled,) = code_features(values.to_frame("f"), ordered="minmax").features
+    assert np.isnan(share_differing(scaled))

@@ -119,9 +119,9 @@ class Activations:
 
         Rows are named by `items`, or by the `stimuli` they answer to (in their order), or by position.
         """
-        if not arrays:
+        if not isinstance(arrays, Mapping) or not arrays:
             raise InvalidInput(
-                f"{system} has no layers: give a mapping such as {{'V1': array, 'IT': array}}."
+                f"{system} has no named layers: give a mapping such as {{'V1': array, 'IT': array}}."
             )
         if items is not None and stimuli is not None:
             raise InvalidInput("Give `items` or `stimuli`, not both: the stimuli already name their items.")

@@ -26,7 +26,8 @@ def system_pairs(
 
     Parameters
     ----------
-    data : rows of `pair`, `kind` (one of the three names above), `value`, `note`.
+    data : rows of `pair`, `kind` (one of the three names above), `value`, `note`, and `low` and `high` where
+        there is a range over resamples.
     pairs : top to bottom.
     controls : whether there are rows of untrained copies.
     """
@@ -63,4 +64,9 @@ def system_pairs(
         ),
         tooltip=["pair:N", "kind:N", alt.Tooltip("value:Q", format=".2f"), "note:N"],
     )
-    return layered(stems, points, width=420, height=36 * len(pairs), title=title)
+    ranges = (
+        base.transform_filter("isValid(datum.low)")
+        .mark_bar(height=9, color=theme.accent, opacity=0.3, cornerRadius=4)
+        .encode(x=alt.X("low:Q"), x2="high:Q")
+    )
+    return layered(stems, ranges, points, width=420, height=36 * len(pairs), title=title)

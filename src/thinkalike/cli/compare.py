@@ -28,6 +28,13 @@ StimuliFile = Annotated[
 Sentences = Annotated[int, typer.Option(help="How many sentences to make, if no stimuli are given.")]
 Preset = Annotated[str, typer.Option(help="default, or salle2024 for the choices of the paper's code.")]
 Distance = Annotated[str | None, typer.Option(help="Between vectors: euclidean, cosine, correlation, …")]
+Ordered = Annotated[
+    str | None,
+    typer.Option(
+        help="Of numbers and ordinal features: indicator (whether they differ) or minmax (by how much).",
+        show_default="indicator",
+    ),
+]
 Pooling = Annotated[str | None, typer.Option(help="Of a word's tokens: last, first, mean.")]
 Resamples = Annotated[
     int, typer.Option(min=0, help="Bootstrap resamples of the sentences, for intervals; 0: none.")
@@ -56,6 +63,7 @@ def compare(
     ] = None,
     preset: Preset = "default",
     distance: Distance = None,
+    ordered: Ordered = None,
     pooling: Pooling = None,
     seed: Seed = 0,
     out: Annotated[
@@ -77,6 +85,7 @@ def compare(
         preset=preset,
         extraction={} if pooling is None else {"pooling": pooling},
         distance=distance,
+        ordered=ordered,
         seed=seed,
     )
 

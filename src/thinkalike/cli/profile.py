@@ -12,6 +12,7 @@ from rich.table import Table
 from thinkalike.cli.app import app
 from thinkalike.cli.compare import (
     Distance,
+    Ordered,
     Pooling,
     Preset,
     Resamples,
@@ -38,6 +39,7 @@ def profile(
     resamples: Resamples = 0,
     preset: Preset = "default",
     distance: Distance = None,
+    ordered: Ordered = None,
     pooling: Pooling = None,
     seed: Seed = 0,
     out: Annotated[
@@ -55,7 +57,9 @@ def profile(
     shown = read_stimuli(stimuli, sentences, seed)
     options = {} if pooling is None else {"pooling": pooling}
     activations = extract(source, shown, system=name, **options)
-    made = make(activations, shown, preset=preset, resamples=resamples, distance=distance, seed=seed)
+    made = make(
+        activations, shown, preset=preset, resamples=resamples, distance=distance, ordered=ordered, seed=seed
+    )
     _show(made)
     if out is not None:
         typer.echo(f"Wrote {made.save(out)}.")

@@ -110,6 +110,8 @@ def _show_diagnostics(made: Stimuli, correlations: FeatureCorrelations) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from thinkalike.stimuli.differences import code_features, share_differing
+
     features = made.features
     summary = {name: values for name, *values in correlations.summary().itertuples(name=None)}
     table = Table(
@@ -127,6 +129,13 @@ def _show_diagnostics(made: Stimuli, correlations: FeatureCorrelations) -> None:
             "–" if isnan(strongest) else f"{strongest:+.2f} with {other}",
         )
     Console(width=120).print(table)
+    for coded in code_features(features).features:
+        if share_differing(coded) < 1.0:
+            continue
+        typer.echo(
+            f"{coded.name} is different in every pair of items: it says nothing about which are alike. If it "
+            "is a number, --ordered minmax lets the size of the difference count; an id is to be left out."
+        )
     for name in correlations.constant:
         typer.echo(f"{name} does not vary: it can explain nothing. Leave it out, or add items.")
     for name, level, count in correlations.rare:

@@ -71,6 +71,8 @@ def mantel(first: Floats, second: Floats, valid: npt.NDArray[np.bool_], orders: 
 
     Ranks are taken once: a permutation moves pairs to pairs, so the ranks move with them.
     """
+    if not valid.any():
+        return float("nan")
     x, y = _standardised_ranks(first, valid), _standardised_ranks(second, valid)
     observed = float((x * y).sum())
     if not np.isfinite(observed):

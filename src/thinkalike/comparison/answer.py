@@ -129,6 +129,8 @@ def _who_differs(
 def _two_differ(a: Profile, b: Profile) -> str:
     shares_a, shares_b = system_shares(a), system_shares(b)
     k = int(np.abs(shares_a - shares_b).argmax())
+    if shares_a[k] == shares_b[k]:
+        return "No feature has a larger share of the importance in one than in the other."
     return (
         f"They differ most in {readable(a.features[k])}: {percent(shares_a[k])} of {a.system}'s importance, "
         f"{percent(shares_b[k])} of {b.system}'s{_doubt(shares_a[k] - shares_b[k], k, a, b)}."
@@ -181,7 +183,11 @@ def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str | None:
 
 
 def _numbers(block: BlockTest, *, corrected: bool) -> str:
-    parts = [f"mean τ_w {number(block.mean)}", _q(block) if corrected else p_text(block.p_mean)]
+    over_resamples = f" ({number(block.low)} to {number(block.high)})" if np.isfinite(block.low) else ""
+    parts = [
+        f"mean τ_w {number(block.mean)}{over_resamples}",
+        _q(block) if corrected else p_text(block.p_mean),
+    ]
     if np.isfinite(block.control):
         parts.append(f"untrained copies {number(block.control)}")
     return ", ".join(parts)

@@ -34,7 +34,7 @@ from thinkalike.comparison.weighted_tau import contribution_matrix
 from thinkalike.measures.distances import TRANSFORMS, transformed
 from thinkalike.measures.rsa import rsa_matrix
 from thinkalike.parallel import map_in_order
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.differences import code_features, share_differing
 from thinkalike.stimuli.table import Stimuli
 
 MAPPED_ITEMS = 400
@@ -89,7 +89,7 @@ def assemble(
             list(named), [stacked_importance([profile], kept) for profile in profiles]
         ),
         correlations=_correlations(profiles[0]),
-        cautions=find_cautions(Evidence(profiles, features, (rsa, *others))),
+        cautions=find_cautions(Evidence(profiles, features, (rsa, *others), _differing(stimuli, settings))),
         power=power_table(profiles, len(stimuli)),
         answer=answer(named, matrices),
         settings=dict(settings),
@@ -170,6 +170,11 @@ def _word_maps(activations: Sequence[Activations], stimuli: Stimuli, *, distance
         coordinates=np.stack([coordinates for coordinates, _ in maps]),
         explained=np.stack([explained for _, explained in maps]),
     )
+
+
+def _differing(stimuli: Stimuli, settings: Mapping[str, Any]) -> dict[str, float]:
+    coded = code_features(stimuli.features, ordered=settings["ordered"], missing=settings["missing"])
+    return {f.name: share_differing(f) for f in coded.features if f.kind != "nominal" and f.is_indicator}
 
 
 def _correlations(profile: Profile) -> pd.DataFrame:

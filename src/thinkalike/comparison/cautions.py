@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ LOW_SCORE = 0.2
 DOMINANT = 0.8
 CORRELATED = 0.7
 INFLATED = 5.0
+FINE_GRAINED = 0.98
 WIDE_NULL = 0.4
 DUPLICATED = 0.05
 TOP_HEAVY = 0.3
@@ -46,6 +47,8 @@ class Evidence:
     profiles: Sequence[Profile]
     features: SimilarityMatrix
     geometry: Sequence[SimilarityMatrix] = ()
+    differing: Mapping[str, float] = field(default_factory=dict)
+    """Ordered feature → the share of pairs of items that differ in it, where only that counts"""
 
 
 Found = Iterator[tuple[str, tuple[str, ...]]]
@@ -108,6 +111,17 @@ def _collinear_features(evidence: Evidence) -> Found:
             f"{np.nanmax(inflation):.1f}): weights and importances of these are uncertain.",
             (),
         )
+
+
+def _fine_grained_features(evidence: Evidence) -> Found:
+    for name, share in evidence.differing.items():
+        if share > FINE_GRAINED:
+            yield (
+                f"{100 * share:.1f} % of all pairs of items differ in {readable(name)}, and only that counts "
+                "here: it can say little about which are alike. Let the size of the difference count: "
+                "ordered='minmax' (--ordered minmax).",
+                (),
+            )
 
 
 def _few_features(evidence: Evidence) -> Found:
@@ -189,6 +203,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "low-score": _low_score,
     "dominant-feature": _dominant_feature,
     "collinear-features": _collinear_features,
+    "fine-grained-features": _fine_grained_features,
     "few-features": _few_features,
     "left-out-features": _left_out_features,
     "duplicated-vectors": _duplicated_vectors,

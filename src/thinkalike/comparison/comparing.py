@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from thinkalike.activations.given import as_given, is_array_file
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import CautionWarning
@@ -26,13 +29,13 @@ CONTROLS = ("untrained",)
 SENTENCES = 500
 """Sentences of the grammar that are shown when no stimuli are given"""
 
-System = str | os.PathLike[str] | Activations
-"""A model by its name (hub id, folder, bundled model; MODEL@REVISION), or activations"""
+System = str | os.PathLike[str] | Activations | Any
+"""A model by its name (hub id, folder, bundled model; MODEL@REVISION), activations, arrays, or their file"""
 
 
 def compare(
     systems: Sequence[System] | Mapping[str, System],
-    stimuli: Stimuli | None = None,
+    stimuli: Stimuli | pd.DataFrame | None = None,
     *,
     measures: Sequence[str] = (),
     controls: str | None = None,
@@ -46,8 +49,10 @@ def compare(
 
     Parameters
     ----------
-    systems : models by name, or activations, in any mixture; a mapping gives them names of its own.
-    stimuli : what to show; 500 sentences of the probing grammar when None.
+    systems : models by name, activations, arrays (n_items, n_units), mappings of layers to such arrays, or
+        .npy, .npz and .zarr files of them, in any mixture; a mapping gives them names of its own.
+    stimuli : what to show; 500 sentences of the probing grammar when None. A DataFrame is read by
+        `Stimuli.from_table`.
     measures : names in `MEASURES`, besides the feature-based measure and RSA.
     controls : `"untrained"` also profiles copies of the models with random weights.
     resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
@@ -60,7 +65,9 @@ def compare(
     Comparison
         Its cautions are also given as `CautionWarning`.
     """
-    named = _named(systems)
+    if isinstance(stimuli, pd.DataFrame):
+        stimuli = Stimuli.from_table(stimuli)
+    named = {name: as_given(system, name) for name, system in _named(systems).items()}
     _check(named, stimuli, controls)
     measures = [get_measure(name).name for name in measures if name not in (FEATURES, "rsa")]
     if stimuli is None:
@@ -102,6 +109,8 @@ class _Work:
     run: RunDirectory | None
 
     def activations(self, name: str, system: System) -> Activations:
+        if not isinstance(system, Activations) and is_array_file(system):
+            system = Activations.open(str(system), system=name)
         if isinstance(system, Activations):
             system.check_stimuli(self.stimuli)
             items = tuple(str(item) for item in self.stimuli.items.index)
@@ -140,8 +149,11 @@ def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System
     if isinstance(systems, (str, os.PathLike, Activations)):
         systems = [systems]
     named: dict[str, System] = {}
-    for system in systems:
-        name = system.system if isinstance(system, Activations) else name_of(str(system))
+    for place, system in enumerate(systems, start=1):
+        if isinstance(system, (str, os.PathLike)):
+            name = name_of(str(system))
+        else:
+            name = getattr(system, "system", f"array {place}")
         if name in named:
             raise InvalidInput(
                 f"{name} comes twice: give the systems names of their own, as in {{'first': …, 'second': …}}."
@@ -151,12 +163,18 @@ def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System
 
 
 def name_of(model: str) -> str:
-    """A model's name: the last part of the path for a folder, else what was given."""
+    """A model's name: the last part of the path for a folder or file of arrays, else what was given."""
+    if is_array_file(model):
+        return Path(model).stem
     return Path(model).name if Path(model.partition("@")[0]).is_dir() else model
 
 
 def _models(named: Mapping[str, System]) -> list[str]:
-    return [name for name, system in named.items() if not isinstance(system, Activations)]
+    return [
+        name
+        for name, system in named.items()
+        if not isinstance(system, Activations) and not is_array_file(system)
+    ]
 
 
 def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None) -> None:
@@ -169,8 +187,6 @@ def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str |
     if controls is not None and controls not in CONTROLS:
         raise UnknownName.among("control", controls, CONTROLS)
     if controls is not None and not _models(named):
-        raise InvalidInput("controls='untrained' needs models by name: activations have no untrained copy.")
+        raise InvalidInput("controls='untrained' needs models by name: arrays have no untrained copy.")
     if stimuli is None and len(_models(named)) < len(named):
-        raise InvalidInput(
-            "Activations were given without stimuli: also give the stimuli that they answer to."
-        )
+        raise InvalidInput("Arrays were given without stimuli: also give the stimuli that they answer to.")

@@ -130,7 +130,8 @@ class Explanation:
         if self.p_block is not None:
             numbers.append(f"{p_text(self.p_block)} corrected for all pairs of layers of the two systems")
         if self.low is not None and self.high is not None:
-            numbers.append(f"stability range {number(self.low)} to {number(self.high)}")
+            outside = ", so that it is likely too high" if self.tau > self.high else ""
+            numbers.append(f"stability range {number(self.low)} to {number(self.high)}{outside}")
         verdict = _verdict(self.tau, self.p, self.p_below)
         return f"{a} and {b} {verdict} ({'; '.join(numbers)})."
 
@@ -150,7 +151,10 @@ class Explanation:
     def _drivers(self) -> str:
         if np.isnan(self.tau):
             return ""
-        order = np.argsort(-np.abs(self.contributions), kind="stable")[:2]
+        matters = np.maximum(importance_shares(self.importance_a), importance_shares(self.importance_b))
+        named = matters >= MATTERS if (matters >= MATTERS).any() else np.ones(len(matters), dtype=bool)
+        strength = np.where(named, np.abs(self.contributions), -np.inf)
+        order = np.argsort(-strength, kind="stable")[: min(2, int(named.sum()))]
         parts = [f"{readable(self.features[k])} contributes {signed(self.contributions[k])}" for k in order]
         top = order[0]
         sentence = f"Of τ_w, {listed(parts)}"

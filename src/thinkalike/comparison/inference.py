@@ -48,6 +48,9 @@ class BlockTest:
     """Whether all F! relabellings were enumerated"""
     control: float = float("nan")
     """The block mean of untrained copies of the two systems, where they were run"""
+    low: float = float("nan")
+    high: float = float("nan")
+    """Stability range of the block mean over resamples of the sentences, where they were drawn"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,9 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from thinkalike.activations.given import as_given
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.diagnostics import layer_diagnostics
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
@@ -48,6 +50,11 @@ def plan_profiles(
     """Prepare `profile` for several systems; see there for the parameters."""
     if resamples < 0:
         raise InvalidInput(f"Got resamples={resamples}: give how many, 200 say, or 0 for no intervals.")
+    if settings.get("distance") in ("crossnobis", "precomputed"):
+        raise InvalidInput(
+            f"distance={settings['distance']!r} needs more than one vector per item, which a layer has not: "
+            "use ta.MLEM with your arrays."
+        )
     encoding = make_plan(stimuli, preset=preset, **settings)
     chosen = encoding.settings
     correlations = stimuli.correlations(ordered=chosen.ordered, missing=chosen.missing)
@@ -60,8 +67,8 @@ def plan_profiles(
 
 
 def profile(
-    activations: Activations,
-    stimuli: Stimuli,
+    activations: Activations | Any,
+    stimuli: Stimuli | pd.DataFrame,
     *,
     preset: str = "default",
     resamples: int = 0,
@@ -72,11 +79,16 @@ def profile(
 
     Parameters
     ----------
+    activations : also an array (n_items, n_units), or a mapping of layers to such arrays.
+    stimuli : also a DataFrame of features, one row per item, which `Stimuli.from_table` reads.
     preset : {"default", "salle2024"}
     resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
     plan : from `plan_profiles`, to profile several systems faster; the other options are then not looked at.
     settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
     """
+    if isinstance(stimuli, pd.DataFrame):
+        stimuli = Stimuli.from_table(stimuli)
+    activations = as_given(activations, "array")
     activations.check_stimuli(stimuli)
     plan = plan or plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
     found = cross_validate(stimuli, activations, plan=plan.encoding)

@@ -46,9 +46,11 @@ class RunDirectory:
         run = cls(root)
         ours = plain({"stimuli": stimuli.digest, **{k: v for k, v in identity.items() if k not in FREE}})
         if run.manifest_path.exists():
-            _check_same_run(root, run.manifest(), ours)
-            return run
-        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            if run.manifest()["identity"] == ours:
+                return run
+            if not run.is_only_begun():
+                _refuse_other_run(root, run.manifest(), ours)
+        elif root.exists() and (not root.is_dir() or any(root.iterdir())):
             raise StoreError(f"{root} is not empty and holds no run of thinkalike: choose another folder.")
         root.mkdir(parents=True, exist_ok=True)
         stimuli.save(root / "stimuli.parquet")
@@ -58,6 +60,11 @@ class RunDirectory:
     @property
     def manifest_path(self) -> Path:
         return self.root / "run.json"
+
+    def is_only_begun(self) -> bool:
+        """Whether nothing was computed yet: a call that failed at its options leaves that."""
+        systems = self.root / "systems"
+        return "results" not in self.manifest() and not (systems.exists() and any(systems.iterdir()))
 
     @property
     def tables(self) -> Path:
@@ -157,7 +164,7 @@ def _open_activations(
     return {name: subset_activations(one, stimuli) for name, one in found.items()}
 
 
-def _check_same_run(root: Path, manifest: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+def _refuse_other_run(root: Path, manifest: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     theirs = manifest["identity"]
     for key in sorted({*theirs, *ours}):
         if theirs.get(key) != ours.get(key):

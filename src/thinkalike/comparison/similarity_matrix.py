@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from thinkalike.activations.given import as_given
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.inference import BlockTest, relabelling_test
@@ -111,7 +112,7 @@ class SimilarityMatrix:
 
 
 def similarity(
-    systems: Sequence[Profile] | Sequence[Activations],
+    systems: Sequence[Profile] | Sequence[Activations] | Sequence[Any],
     *,
     measure: str = FEATURES,
     distance: str = "euclidean",
@@ -122,11 +123,14 @@ def similarity(
 
     Parameters
     ----------
+    systems : profiles for `"features"`; for other measures activations, arrays (n_items, n_units), or
+        mappings of layers to such arrays.
     measure : `"features"` (weighted τ of profiles), or for activations any name in `MEASURES`.
     distance : for `"rsa"`: between items within a layer.
     n_samples : relabellings to draw when there are more than 8 features; up to 8 all are enumerated.
     """
-    _check_systems([s.system for s in systems])
+    systems = [as_given(system, f"array {place}") for place, system in enumerate(systems, start=1)]
+    _check_systems([_name(system) for system in systems])
     if measure == FEATURES:
         return by_features([_expect(s, Profile, measure) for s in systems], n_samples=n_samples, seed=seed)
     return by_geometry(
@@ -141,7 +145,8 @@ def by_features(profiles: Sequence[Profile], *, n_samples: int = 10_000, seed: i
     rows = tuple(row for profile in profiles for row in profile.rows)
     importance = stacked_importance(profiles, kept)
     tests = relabelling_test(importance, rows, n_samples=n_samples, seed=seed)
-    low, high = _stability_range(profiles, kept)
+    drawn = _resampled_taus(profiles, kept)
+    low, high = (None, None) if drawn is None else drawn.range(drawn.taus)
     return SimilarityMatrix(
         measure=FEATURES,
         rows=rows,
@@ -150,7 +155,7 @@ def by_features(profiles: Sequence[Profile], *, n_samples: int = 10_000, seed: i
         p_block=tests.p_block,
         low=low,
         high=high,
-        blocks=tests.blocks,
+        blocks=tests.blocks if drawn is None else tuple(_with_range(b, rows, drawn) for b in tests.blocks),
         settings={"features": kept, "seed": seed},
     )
 
@@ -219,21 +224,41 @@ def pair_columns(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _stability_range(profiles: Sequence[Profile], kept: Sequence[str]) -> tuple[Floats | None, Floats | None]:
-    """Percentiles of each τ_w over resamples of the sentences, the same sentences in every system."""
+@dataclass(frozen=True, eq=False)
+class _Resampled:
+    """τ_w of all pairs of layers over resamples of the sentences, the same sentences in every system."""
+
+    taus: Floats  # (n_resamples, n_rows, n_rows)
+    level: float
+
+    def range(self, values: Floats) -> tuple[Floats, Floats]:
+        """Percentiles of `values` over their first axis, the resamples."""
+        low, high = np.nanquantile(values, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        return low, high
+
+
+def _resampled_taus(profiles: Sequence[Profile], kept: Sequence[str]) -> _Resampled | None:
+    """None when a system was not resampled, or not as often as another."""
     draws = [p.bootstrap.importance for p in profiles if p.bootstrap is not None]
     if len(draws) < len(profiles) or len({len(d) for d in draws}) > 1:
-        return None, None
+        return None
     columns = [profiles[0].features.index(name) for name in kept]
     stacked = np.concatenate(draws, axis=1)[:, :, columns]
     stacked = stacked[np.isfinite(stacked).all(axis=(1, 2))]
     if not len(stacked):
-        return None, None
+        return None
     identity = np.arange(len(kept))[None]
     taus = np.concatenate([next(relabelled_taus(draw, draw, identity)) for draw in stacked])
-    level = next(p.bootstrap.level for p in profiles if p.bootstrap is not None)
-    low, high = np.nanquantile(taus, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
+    return _Resampled(taus, next(p.bootstrap.level for p in profiles if p.bootstrap is not None))
+
+
+def _with_range(block: BlockTest, rows: Sequence[Row], drawn: _Resampled) -> BlockTest:
+    """The range of the mean over the same cells as the mean itself: within a system not the diagonal."""
+    cells = drawn.taus[:, span_of(rows, block.a), span_of(rows, block.b)]
+    if block.a == block.b:
+        cells = cells[:, ~np.eye(cells.shape[1], dtype=bool)]
+    low, high = drawn.range(np.nanmean(cells.reshape(len(cells), -1), axis=1))
+    return replace(block, low=float(low), high=float(high))
 
 
 def _check_systems(names: Sequence[str]) -> None:
@@ -267,6 +292,15 @@ def _check_same_question(profiles: Sequence[Profile]) -> None:
                 f"{pair} are profiled with different settings ({k}: {first.settings.get(k)!r} and "
                 f"{other.settings.get(k)!r}): profile both alike."
             )
+
+
+def _name(system: Any) -> str:
+    if not isinstance(system, (Profile, Activations)):
+        raise InvalidInput(
+            f"Got {type(system).__name__} as a system: give profiles (ta.profile), activations (ta.extract) "
+            "or arrays. ta.compare also takes models by name."
+        )
+    return system.system
 
 
 def _expect(system: Any, kind: type[Any], measure: str) -> Any:

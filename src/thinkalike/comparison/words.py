@@ -28,6 +28,9 @@ def signed(value: float) -> str:
 
 
 def number(value: float) -> str:
+    """Two digits and a true minus; a dash for what does not exist."""
+    if math.isnan(value):
+        return "–"
     return f"{value:z.2f}".replace("-", "−")
 
 

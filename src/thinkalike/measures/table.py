@@ -327,15 +327,27 @@ _OTHERS = [
     ),
 ]
 
-MEASURES: dict[str, Measure] = {
-    measure.name: measure for measure in [*_CKA, *_RSA, *_CCA, *_SHAPES, *_REGRESSION, *_OTHERS]
-}
+
+class MeasureTable(dict[str, Measure]):
+    """Name → measure; a name that is not there is an error that suggests the nearest one."""
+
+    def __missing__(self, name: str) -> Measure:
+        raise UnknownMeasure.among("measure", name, self)
+
+
+class UnknownMeasure(UnknownName, KeyError):
+    """Also a KeyError, for whoever looks a name up and expects that."""
+
+    __str__ = Exception.__str__  # a KeyError shows the repr of its message
+
+
+MEASURES = MeasureTable(
+    {measure.name: measure for measure in [*_CKA, *_RSA, *_CCA, *_SHAPES, *_REGRESSION, *_OTHERS]}
+)
 
 
 def get_measure(name: str) -> Measure:
     """The measure of that name, or an error that suggests the nearest one."""
-    if name not in MEASURES:
-        raise UnknownName.among("measure", name, MEASURES)
     return MEASURES[name]
 
 

@@ -80,15 +80,18 @@ def block_frame(blocks: Sequence[BlockTest]) -> pd.DataFrame:
     rows = []
     for block in blocks:
         note = f"{p_text(block.p_mean)}, {p_text(block.q).replace('p', 'q', 1)}"
+        ends = {"low": block.low, "high": block.high} if np.isfinite(block.low) else {}
         for kind, value in ((OBSERVED, block.mean), (UNTRAINED, block.control), (CHANCE, block.null_95)):
             if np.isfinite(value):
-                rows.append({"pair": pair_label(block), "kind": kind, "value": value, "note": note})
-    return pd.DataFrame(rows, columns=["pair", "kind", "value", "note"])
+                row = {"pair": pair_label(block), "kind": kind, "value": value, "note": note}
+                rows.append(row | ends if kind == OBSERVED else row)
+    return pd.DataFrame(rows, columns=["pair", "kind", "value", "note", "low", "high"])
 
 
 def block_domain(blocks: pd.DataFrame) -> tuple[float, float]:
     """From a little below the lowest value, and 0, to 1."""
-    return float(min(-0.1, np.floor(blocks["value"].min() * 10) / 10)), 1.0
+    lowest = np.nanmin(blocks[["value", "low"]].to_numpy(dtype=float))
+    return float(min(-0.1, np.floor(lowest * 10) / 10)), 1.0
 
 
 def correlation_frame(comparison: Comparison) -> pd.DataFrame:

@@ -349,10 +349,29 @@ def _contingency(
 
 
 def require_variation(features: Sequence[CodedFeature]) -> None:
-    """Raise for a feature in which no two items differ."""
+    """Raise for a feature in which no two items differ, or all do: neither says which items are alike."""
     for f in features:
-        counts = np.bincount(f.codes, minlength=f.n_levels) > 0
-        if (counts & f.counted).sum() < 2:
+        counts = np.bincount(f.codes, minlength=f.n_levels)
+        if ((counts > 0) & f.counted).sum() < 2:
             raise InvalidInput(
-                f"The feature {f.name!r} has one level, so no pair of items differs in it: drop the column."
+                f"The feature {f.name!r} has one level, so no pair of items differs in it: drop the column, "
+                "or add items that differ."
             )
+        if share_differing(f) == 1.0 and len(f.codes) > 2:
+            way_out = (
+                "it looks like an id: drop the column, or name it as columns={'item': …}"
+                if f.kind == "nominal"
+                else "let the size of the difference count, ordered='minmax' (--ordered minmax), or drop it"
+            )
+            raise InvalidInput(
+                f"The feature {f.name!r} is different in every pair of items, so it says nothing about which "
+                f"are alike: {way_out}."
+            )
+
+
+def share_differing(feature: CodedFeature) -> float:
+    """The share of pairs of items that differ in a feature at all; NaN if the size of differences counts."""
+    if not feature.is_indicator:
+        return float("nan")
+    n = len(feature.codes)
+    return _sum_differences(feature, np.ones(n)) / (n * (n - 1) / 2)

@@ -179,7 +179,8 @@
     const tau = entry(data.matrices[data.measure], i, j);
     if (known(tau)) {
       const [low, high] = [entry(data.low, i, j), entry(data.high, i, j)];
-      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} over resamples of the sentences` : "";
+      const outside = tau > high ? ", so that it is likely too high" : tau < low ? ", so that it is likely too low" : "";
+      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} over resamples of the sentences${outside}` : "";
       lines.push([fixed(tau), `likeness by features, τ_w${range}`]);
     }
     const [p, corrected] = [entry(data.p, i, j), entry(data.p_block, i, j)];
