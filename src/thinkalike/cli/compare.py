@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinkalike.cli.app import app
+from thinkalike.cli.options import BatchSize, Bos, Device, DropFirst, Dtype, Site, extraction_options
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL[@REVISION]...",
-        help="Two or more: hub ids, folders, bundled models. NAME=MODEL gives a name of its own.",
+        help="Two or more: hub ids, folders, bundled models, .npz, .npy or .zarr files of arrays. "
+        "NAME=MODEL gives a name of its own.",
     ),
 ]
 StimuliFile = Annotated[
@@ -65,6 +67,12 @@ def compare(
     distance: Distance = None,
     ordered: Ordered = None,
     pooling: Pooling = None,
+    site: Site = None,
+    bos: Bos = None,
+    drop_first: DropFirst = 0,
+    dtype: Dtype = "float32",
+    device: Device = None,
+    batch_size: BatchSize = "auto",
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -83,7 +91,15 @@ def compare(
         controls=controls,
         resamples=_usual_resamples(preset) if resamples is None else resamples,
         preset=preset,
-        extraction={} if pooling is None else {"pooling": pooling},
+        extraction=extraction_options(
+            pooling=pooling,
+            site=site,
+            bos=bos,
+            drop_first=drop_first,
+            dtype=dtype,
+            device=device,
+            batch_size=batch_size,
+        ),
         distance=distance,
         ordered=ordered,
         seed=seed,

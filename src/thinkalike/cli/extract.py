@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.app import app
-from thinkalike.cli.options import Device, Dtype
-from thinkalike.errors import InvalidInput
+from thinkalike.cli.options import BatchSize, Bos, Device, DropFirst, Dtype, Site, batch_size_of
 
 
 @app.command()
@@ -32,7 +31,7 @@ def extract(
     pooling: Annotated[
         str, typer.Option(help="Of a word's tokens: last, first, mean, all; of whole texts also cls.")
     ] = "last",
-    site: Annotated[str, typer.Option(help="residual, block, attention or mlp.")] = "residual",
+    site: Site = None,
     final_norm: Annotated[
         bool, typer.Option("--final-norm", help="Also keep the last layer after the final norm.")
     ] = False,
@@ -45,29 +44,25 @@ def extract(
         bool, typer.Option("--untrained", help="The same architecture with random weights.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the random weights.")] = 0,
-    bos: Annotated[
-        bool | None,
-        typer.Option("--bos/--no-bos", help="With or without a beginning-of-sequence token."),
-    ] = None,
-    drop_first: Annotated[int, typer.Option(help="Leave out so many first tokens of each text.")] = 0,
+    bos: Bos = None,
+    drop_first: DropFirst = 0,
     dtype: Dtype = "float32",
     device: Device = None,
     device_map: Annotated[str | None, typer.Option(help="auto spreads a big model over all devices.")] = None,
-    batch_size: Annotated[str, typer.Option(help="Texts at once, or auto.")] = "auto",
+    batch_size: BatchSize = "auto",
     gguf_file: Annotated[str | None, typer.Option(help="The file in a folder of quantised weights.")] = None,
 ) -> None:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
     from thinkalike.activations import extract as run
     from thinkalike.stimuli import Stimuli
 
-    if batch_size != "auto" and not batch_size.isdecimal():
-        raise InvalidInput(f"--batch-size is a number of texts or auto; {batch_size!r} was given.")
+    texts_at_once = batch_size_of(batch_size)
     shown = Stimuli.from_conllu(stimuli) if stimuli.suffix == ".conllu" else Stimuli.from_table(stimuli)
     found = run(
         model,
         shown,
         pooling=pooling,
-        site=site,
+        site=site or "residual",
         final_norm=final_norm,
         part=part,
         blocks=blocks,
@@ -79,7 +74,7 @@ def extract(
         dtype=dtype,
         device=device,
         device_map=device_map,
-        batch_size=batch_size if batch_size == "auto" else int(batch_size),
+        batch_size=texts_at_once,
         gguf_file=gguf_file,
         out=out,
     )

@@ -22,6 +22,7 @@ from thinkalike.cli.compare import (
     parse_models,
     read_stimuli,
 )
+from thinkalike.cli.options import BatchSize, Bos, Device, DropFirst, Dtype, Site, extraction_options
 
 if TYPE_CHECKING:
     from thinkalike.comparison.profiles import Profile
@@ -41,6 +42,12 @@ def profile(
     distance: Distance = None,
     ordered: Ordered = None,
     pooling: Pooling = None,
+    site: Site = None,
+    bos: Bos = None,
+    drop_first: DropFirst = 0,
+    dtype: Dtype = "float32",
+    device: Device = None,
+    batch_size: BatchSize = "auto",
     seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the profile to OUT.parquet, OUT.csv and OUT.json.")
@@ -55,7 +62,15 @@ def profile(
 
     ((name, source),) = parse_models([model]).items()
     shown = read_stimuli(stimuli, sentences, seed)
-    options = {} if pooling is None else {"pooling": pooling}
+    options = extraction_options(
+        pooling=pooling,
+        site=site,
+        bos=bos,
+        drop_first=drop_first,
+        dtype=dtype,
+        device=device,
+        batch_size=batch_size,
+    )
     activations = extract(source, shown, system=name, **options)
     made = make(
         activations, shown, preset=preset, resamples=resamples, distance=distance, ordered=ordered, seed=seed

@@ -26,6 +26,8 @@ from thinkalike.measures import get_measure
 from thinkalike.stimuli.table import Stimuli
 
 CONTROLS = ("untrained",)
+MEANS = ("device", "device_map", "batch_size")
+"""Options of `extract` that say with what it is done, not what comes out: a run may change them"""
 SENTENCES = 500
 """Sentences of the grammar that are shown when no stimuli are given"""
 
@@ -73,9 +75,10 @@ def compare(
     if stimuli is None:
         stimuli = Stimuli.from_grammar(n_sentences=SENTENCES, seed=0)
     plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
-    about = {**plan.settings, "extraction": dict(extraction or {})}
+    asked = dict(extraction or {})
+    about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
     run = None if out is None else RunDirectory.open(Path(out), stimuli, about)
-    work = _Work(stimuli, about["extraction"], run)
+    work = _Work(stimuli, asked, run)
     found = [work.activations(name, system) for name, system in named.items()]
     copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
     shared = shared_items(stimuli, [*found, *copies.values()])
