@@ -183,11 +183,10 @@ def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str | None:
 
 
 def _numbers(block: BlockTest, *, corrected: bool) -> str:
-    over_resamples = f" ({number(block.low)} to {number(block.high)})" if np.isfinite(block.low) else ""
-    parts = [
-        f"mean τ_w {number(block.mean)}{over_resamples}",
-        _q(block) if corrected else p_text(block.p_mean),
-    ]
+    mean = f"mean τ_w {number(block.mean)}"
+    if np.isfinite(block.low):
+        mean += f", {number(block.low)} to {number(block.high)} over resamples"
+    parts = [mean, _q(block) if corrected else p_text(block.p_mean)]
     if np.isfinite(block.control):
         parts.append(f"untrained copies {number(block.control)}")
     return ", ".join(parts)
