@@ -202,13 +202,14 @@ def test_a_feature_with_one_level_is_named() -> None:
 
 def test_a_feature_that_is_different_in_every_pair_is_named() -> None:
     """The difference is 1 for all pairs then, which no distance can go with."""
-    table = pd.DataFrame({"rt": [0.31, 0.28, 0.44], "a": ["x", "y", "x"]})
+    table = pd.DataFrame({"rt": np.linspace(0.2, 0.4, 12), "a": list("xyx") * 4})
     with pytest.raises(InvalidInput, match=r"'rt' is different in every pair .* ordered='minmax'"):
         require_variation(code_features(table).features)
     require_variation(code_features(table, ordered="minmax").features)
     with pytest.raises(InvalidInput, match=r"'id' is different in every pair .* looks like an id"):
-        require_variation(code_features(table.assign(id=list("pqr"))[["a", "id"]]).features)
-    missing = table.assign(rt=[0.31, 0.28, np.nan])
+        require_variation(code_features(table.assign(id=list("abcdefghijkl"))[["a", "id"]]).features)
+    require_variation(code_features(table.iloc[:3]).features)  # so few may differ by accident
+    missing = table.assign(rt=table["rt"].mask(table.index == 2))
     require_variation(code_features(missing).features)  # a missing value makes pairs without a difference
     with pytest.raises(InvalidInput, match="'rt' is different in every pair"):
         require_variation(code_features(missing, missing="level").features)

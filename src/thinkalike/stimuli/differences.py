@@ -27,6 +27,7 @@ KINDS = ("nominal", "ordinal", "numeric")
 ORDERED = ("indicator", "minmax")
 MISSING = ("ignore", "level")
 MAX_TABLE_LEVELS = 1000
+MANY_ITEMS = 10  # fewer may all differ by accident
 _DENSE_CONTINGENCY = 1 << 20
 
 
@@ -357,7 +358,7 @@ def require_variation(features: Sequence[CodedFeature]) -> None:
                 f"The feature {f.name!r} has one level, so no pair of items differs in it: drop the column, "
                 "or add items that differ."
             )
-        if share_differing(f) == 1.0 and len(f.codes) > 2:
+        if len(f.codes) >= MANY_ITEMS and share_differing(f) == 1.0:
             way_out = (
                 "it looks like an id: drop the column, or name it as columns={'item': …}"
                 if f.kind == "nominal"
