@@ -120,6 +120,15 @@ class TestReproduce:
             reproduce("small", "smoke", tmp_path / "run", hight=1)
         assert not (tmp_path / "run").exists()
 
+    def test_a_list_may_be_given_with_commas(
+        self, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scales = {"smoke": {"height": 1.0, "names": ("a",)}}
+        monkeypatch.setattr(sys.modules["small_recipe"], "SCALES", scales)
+        for given, expected in (("b,c", ["b", "c"]), ("b", ["b"]), (["b"], ["b"])):
+            done = reproduce("small", "smoke", tmp_path / str(given), names=given)
+            assert done.findings.settings["names"] == expected
+
     def test_a_folder_of_something_else_is_left_alone(self, small: Recipe, tmp_path: Path) -> None:
         reproduce("small", "smoke", tmp_path / "run")
         with pytest.raises(StoreError, match="holds small at scale smoke, not small at scale nano"):

@@ -131,7 +131,12 @@ def _changed(recipe: Recipe, scale: str, changes: Mapping[str, Any]) -> dict[str
     for key in changes:
         if key not in known:
             raise UnknownName.among(f"setting of {recipe.name}", key, known)
-    return {**known, **changes}
+    return {**known, **{key: _as_list_if(known[key], value) for key, value in changes.items()}}
+
+
+def _as_list_if(usual: Any, value: Any) -> Any:
+    """A setting that is a list may be given as `a,b`, or as its only entry."""
+    return value.split(",") if isinstance(usual, list | tuple) and isinstance(value, str) else value
 
 
 def _claim(folder: Path, name: str, scale: str) -> None:
