@@ -196,7 +196,11 @@ def test_arrays_tables_and_files_are_taken_as_they_are(
     arrays = compare([ada[0], pd.DataFrame(bob[0])], sentences.features.reset_index(drop=True))
     assert arrays.rows == (("array 1", "array 1"), ("array 2", "array 2"))
     assert arrays.matrices["features"].values[0, 1] == pytest.approx(expected[0, 3])
-    with pytest.raises(InvalidInput, match="'crossnobis' needs more than one vector per item"):
+    table = sentences.features.set_axis([f"w{k}" for k in range(len(sentences))])
+    turned = pd.DataFrame(bob[0], index=table.index)[::-1]
+    with pytest.raises(StoreError, match="array 2 has its rows in another order than the stimuli"):
+        compare([ada[0], turned], table)
+    with pytest.raises(InvalidInput, match=r"'crossnobis' takes repeated measurements .* use ta.MLEM"):
         compare([ada, bob], sentences, distance="crossnobis")
 
 

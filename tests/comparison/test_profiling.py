@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
@@ -162,3 +163,17 @@ def test_duplicates_and_top_shares() -> None:
     X[0] = 1000.0
     assert top_share(X) > 0.95
     assert np.isnan(top_share(np.ones((5, 2))))
+
+
+def test_rounding_is_no_importance() -> None:
+    """Features without weight tie at exactly 0; τ_w would rank what rounding leaves of them."""
+    rng = np.random.default_rng(2)
+    features = pd.DataFrame({name: rng.choice(list("xyz"), 60) for name in "abcd"})
+    levels = pd.get_dummies(features["a"]).to_numpy(float)
+    layers = {k: 3 * levels @ rng.normal(size=(3, 10)) + rng.normal(size=(60, 10)) for k in range(12)}
+    found = profile(layers, features, resamples=20)
+    assert found.bootstrap is not None
+    for values in (found.importance, found.bootstrap.importance):
+        size = np.abs(values)
+        assert (size == 0).any()
+        assert not ((size > 0) & (size < 1e-12)).any()

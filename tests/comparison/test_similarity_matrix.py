@@ -89,13 +89,19 @@ def test_a_feature_without_importance_is_left_out_everywhere(pair: list[Profile]
     assert similarity(pair)["a", 0, "b", 0] == pytest.approx(expected.statistic)
 
 
-def test_stability_ranges_are_percentiles_of_tau_over_paired_resamples(pair: list[Profile]) -> None:
+def resampled(pair: list[Profile], n: int) -> tuple[list[Profile], list[np.ndarray]]:
+    """The profiles with `n` noisy draws of their importances, and the draws."""
     rng = np.random.default_rng(0)
-    draws = [p.mean_importance + 0.05 * rng.normal(size=(40, len(p.layers), 8)) for p in pair]
-    with_draws = [
-        replace(p, bootstrap=Bootstrap(np.zeros((40, len(p.layers))), d))
+    draws = [p.mean_importance + 0.05 * rng.normal(size=(n, len(p.layers), 8)) for p in pair]
+    made = [
+        replace(p, bootstrap=Bootstrap(np.zeros((n, len(p.layers))), d))
         for p, d in zip(pair, draws, strict=True)
     ]
+    return made, draws
+
+
+def test_stability_ranges_are_percentiles_of_tau_over_paired_resamples(pair: list[Profile]) -> None:
+    with_draws, draws = resampled(pair, 40)
     matrix = similarity(with_draws)
     taus = [weightedtau(draws[0][b, 1], draws[1][b, 0]).statistic for b in range(40)]
     assert matrix.low is not None
@@ -105,12 +111,7 @@ def test_stability_ranges_are_percentiles_of_tau_over_paired_resamples(pair: lis
 
 
 def test_the_mean_of_a_block_has_the_range_of_its_mean(pair: list[Profile]) -> None:
-    rng = np.random.default_rng(1)
-    draws = [p.mean_importance + 0.05 * rng.normal(size=(30, len(p.layers), 8)) for p in pair]
-    with_draws = [
-        replace(p, bootstrap=Bootstrap(np.zeros((30, len(p.layers))), d))
-        for p, d in zip(pair, draws, strict=True)
-    ]
+    with_draws, draws = resampled(pair, 30)
     blocks = {(b.a, b.b): b for b in similarity(with_draws).blocks}
     first, second = draws
     between = [np.mean([weightedtau(x, y).statistic for x in first[b] for y in second[b]]) for b in range(30)]

@@ -1,4 +1,4 @@
-"""What a user may give where activations are wanted: arrays, mappings of layers, files."""
+"""What a user may give where activations or stimuli are wanted: arrays, mappings of layers, tables, files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from thinkalike.activations.store import Activations
+from thinkalike.stimuli.table import Stimuli
 
 ARRAY_FILES = (".npy", ".npz", ".zarr")
 
@@ -23,6 +24,14 @@ def as_given(system: Any, name: str) -> Any:
     if hasattr(system, "shape"):  # NumPy, torch
         return Activations.from_arrays({name: system}, system=name)
     return system
+
+
+def as_stimuli(given: Stimuli | pd.DataFrame) -> Stimuli:
+    """A table of features as stimuli; an index that names its rows names the items."""
+    if not isinstance(given, pd.DataFrame):
+        return given
+    named = "item" not in given and not isinstance(given.index, pd.RangeIndex)
+    return Stimuli.from_table(given.rename_axis("item").reset_index() if named else given)
 
 
 def is_array_file(path: str | os.PathLike[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from thinkalike.activations.given import as_given, is_array_file
+from thinkalike.activations.given import as_given, as_stimuli, is_array_file
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import CautionWarning
@@ -54,7 +54,7 @@ def compare(
     systems : models by name, activations, arrays (n_items, n_units), mappings of layers to such arrays, or
         .npy, .npz and .zarr files of them, in any mixture; a mapping gives them names of its own.
     stimuli : what to show; 500 sentences of the probing grammar when None. A DataFrame is read by
-        `Stimuli.from_table`.
+        `Stimuli.from_table`, its index being the items if it names them.
     measures : names in `MEASURES`, besides the feature-based measure and RSA.
     controls : `"untrained"` also profiles copies of the models with random weights.
     resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
@@ -67,8 +67,7 @@ def compare(
     Comparison
         Its cautions are also given as `CautionWarning`.
     """
-    if isinstance(stimuli, pd.DataFrame):
-        stimuli = Stimuli.from_table(stimuli)
+    stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_given(system, name) for name, system in _named(systems).items()}
     _check(named, stimuli, controls)
     measures = [get_measure(name).name for name in measures if name not in (FEATURES, "rsa")]

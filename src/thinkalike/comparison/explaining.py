@@ -130,7 +130,7 @@ class Explanation:
         if self.p_block is not None:
             numbers.append(f"{p_text(self.p_block)} corrected for all pairs of layers of the two systems")
         if self.low is not None and self.high is not None:
-            outside = ", so that it is likely too high" if self.tau > self.high else ""
+            outside = "" if self.low <= self.tau <= self.high else ", outside of which it lies: it is fragile"
             numbers.append(f"stability range {number(self.low)} to {number(self.high)}{outside}")
         verdict = _verdict(self.tau, self.p, self.p_below)
         return f"{a} and {b} {verdict} ({'; '.join(numbers)})."

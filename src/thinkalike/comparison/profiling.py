@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.activations.given import as_given
+from thinkalike.activations.given import as_given, as_stimuli
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.diagnostics import layer_diagnostics
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
@@ -52,8 +52,8 @@ def plan_profiles(
         raise InvalidInput(f"Got resamples={resamples}: give how many, 200 say, or 0 for no intervals.")
     if settings.get("distance") in ("crossnobis", "precomputed"):
         raise InvalidInput(
-            f"distance={settings['distance']!r} needs more than one vector per item, which a layer has not: "
-            "use ta.MLEM with your arrays."
+            f"distance={settings['distance']!r} takes repeated measurements or a matrix of distances, and a "
+            "layer is one vector per item: use ta.MLEM with your arrays."
         )
     encoding = make_plan(stimuli, preset=preset, **settings)
     chosen = encoding.settings
@@ -86,9 +86,7 @@ def profile(
     plan : from `plan_profiles`, to profile several systems faster; the other options are then not looked at.
     settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
     """
-    if isinstance(stimuli, pd.DataFrame):
-        stimuli = Stimuli.from_table(stimuli)
-    activations = as_given(activations, "array")
+    activations, stimuli = as_given(activations, "array"), as_stimuli(stimuli)
     activations.check_stimuli(stimuli)
     plan = plan or plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
     found = cross_validate(stimuli, activations, plan=plan.encoding)

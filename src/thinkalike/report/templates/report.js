@@ -179,7 +179,7 @@
     const tau = entry(data.matrices[data.measure], i, j);
     if (known(tau)) {
       const [low, high] = [entry(data.low, i, j), entry(data.high, i, j)];
-      const outside = tau > high ? ", so that it is likely too high" : tau < low ? ", so that it is likely too low" : "";
+      const outside = tau < low || tau > high ? ", outside of which it lies: it is fragile" : "";
       const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} over resamples of the sentences${outside}` : "";
       lines.push([fixed(tau), `likeness by features, τ_w${range}`]);
     }
