@@ -78,6 +78,16 @@ def checked_sentences(items: pd.DataFrame, sentences: pd.Series | None) -> pd.Se
     )
 
 
+def check_count(asked: int, there: int) -> None:
+    """So many sentences can be taken."""
+    if asked < 1:
+        raise InvalidInput(f"{asked} sentences were asked for: ask for at least one.")
+    if asked > there:
+        raise InvalidInput(
+            f"The first {asked:,} sentences were asked for, but there are {there:,}: ask for no more than that."
+        )
+
+
 def content_digest(items: pd.DataFrame, sentences: pd.Series, features: pd.DataFrame) -> str:
     """SHA-256 over names, kinds, levels and values, free of how they happen to be stored."""
     content = hashlib.sha256()

@@ -42,6 +42,24 @@ def declaration(column: pd.Series) -> str | list[str]:
     return list(column.cat.categories) if kind == "ordinal" else kind
 
 
+def parse_kinds(texts: Sequence[str]) -> dict[str, Kind]:
+    """Kinds as one writes them on a command line: `age=numeric`, `person=nominal`, `size=small,large`.
+
+    After the sign stands a name from `KINDS`, or the levels of an ordinal feature from lowest to highest.
+    """
+    kinds: dict[str, Kind] = {}
+    for text in texts:
+        name, sign, kind = (part.strip() for part in text.rpartition("="))
+        if not (sign and name and kind):
+            raise InvalidInput(f"{text!r} declares no kind: write NAME=nominal, NAME=numeric or NAME=low,high.")
+        levels = [level.strip() for level in kind.split(",")]
+        if len(levels) == 1 and kind not in KINDS:
+            raise UnknownName(f"{text!r}: {UnknownName.among('kind of feature', kind, KINDS)}")
+        if kinds.setdefault(name, kind if len(levels) == 1 else levels) not in (kind, levels):
+            raise InvalidInput(f"{name!r} is declared twice, as {kinds[name]!r} and as {kind!r}: give one.")
+    return kinds
+
+
 def as_feature(column: pd.Series, kind: Kind | None, place: Place) -> pd.Series:
     """The column with the dtype of its kind.
 
@@ -107,7 +125,7 @@ def _natural_levels(column: pd.Series, place: Place) -> list[str]:
     numbers = [_number(name) for name in names]
     if not np.isfinite(numbers).all():
         raise InvalidInput(
-            f"{place(None)}: feature {column.name!r} is ordinal, but its levels ({_listed(names)}) have "
+            f"{place(None)}: feature {column.name!r} is ordinal, but its levels ({listed(names)}) have "
             f"no order: declare them from lowest to highest, kinds={{{column.name!r}: [{names[0]!r}, …]}}."
         )
     return [names[i] for i in np.argsort(numbers, kind="stable")]
@@ -115,14 +133,14 @@ def _natural_levels(column: pd.Series, place: Place) -> list[str]:
 
 def _ordinal(column: pd.Series, levels: list[str], place: Place) -> pd.Series:
     if len(set(levels)) < len(levels):
-        raise InvalidInput(f"{place(None)}: the levels of feature {column.name!r} repeat: {_listed(levels)}.")
+        raise InvalidInput(f"{place(None)}: the levels of feature {column.name!r} repeat: {listed(levels)}.")
     names = _names(column)
     strange = np.flatnonzero(names.notna().to_numpy() & ~names.isin(levels).to_numpy())
     if strange.size:
         row = int(strange[0])
         raise InvalidInput(
             f"{place(row)}: {names.iloc[row]!r} is no level of the ordinal feature {column.name!r}, "
-            f"whose declared levels are {_listed(levels)}."
+            f"whose declared levels are {listed(levels)}."
         )
     return _categorical(column, levels, place, ordered=True)
 
@@ -150,6 +168,7 @@ def _numeric(column: pd.Series, place: Place) -> pd.Series:
     return values
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names with commas between them, the first few when they are many."""
     shown = ", ".join(names[:most])
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.files import RawTable
-from thinkalike.stimuli.kinds import Kind, as_feature, level_name
+from thinkalike.stimuli.kinds import Kind, as_feature, level_name, listed
 from thinkalike.stimuli.spans import join, locate
 
 WORD_COLUMNS = ("sentence", "word", "start", "end")
@@ -20,6 +20,7 @@ def assemble(
     raw: RawTable,
     *,
     features: Sequence[str] | None,
+    drop: Sequence[str],
     kinds: Mapping[str, Kind],
     columns: Mapping[str, str],
 ) -> dict[str, Any]:
@@ -33,11 +34,10 @@ def assemble(
     frame = raw.frame.set_axis(known, axis=1).rename(columns=_renaming(raw, columns, known))
     free = [name for name in frame.columns if name not in ROLES]
     # A file of our own says which of its columns are features.
-    names = (
-        list(features) if features is not None else [n for n in free if raw.kinds is None or n in raw.kinds]
-    )
-    for name in [*names, *kinds]:
-        _require(raw, name, free, "feature")
+    usual = [name for name in free if raw.kinds is None or name in raw.kinds]
+    names = chosen_features(free, usual if features is None else features, drop, raw.place())
+    require_features(kinds, free, raw.place())
+    free = [name for name in free if name not in drop]
     spans, sentences = _spans(raw, frame)
     ids = _item_ids(raw, frame, spans)
     declared = {**(raw.kinds or {}), **kinds}
@@ -50,22 +50,39 @@ def assemble(
     }
 
 
+def chosen_features(
+    known: Sequence[str], features: Sequence[str], drop: Sequence[str], place: str
+) -> list[str]:
+    """The names of the features to keep, without those to drop."""
+    for option, given in (("features", features), ("drop", drop)):
+        if isinstance(given, str):
+            raise InvalidInput(f"{option}={given!r} is one name: give a list of names, {option}=[{given!r}].")
+    require_features([*features, *drop], known, place)
+    names = [name for name in dict.fromkeys(features) if name not in drop]
+    if drop and not names:
+        raise InvalidInput(f"{place}: no feature is left of {listed(features)}: keep at least one.")
+    return names
+
+
+def require_features(names: Iterable[str], known: Sequence[str], place: str) -> None:
+    """Raise for a name that is no feature, with the nearest one that is."""
+    for name in names:
+        if name not in known:
+            raise UnknownName(f"{place}: {UnknownName.among('feature', name, known)}")
+
+
 def _renaming(raw: RawTable, columns: Mapping[str, str], known: list[str]) -> dict[str, str]:
     for role, name in columns.items():
         if role not in ROLES:
             raise UnknownName.among("role of a column", role, ROLES)
-        _require(raw, name, known, "column")
+        if name not in known:
+            raise UnknownName(f"{raw.place()}: {UnknownName.among('column', name, known)}")
         if role in known and role != name:
             raise InvalidInput(
                 f"{raw.place()}: {name!r} is to be the {role!r}, but another column has that name: "
                 "rename or drop one."
             )
     return {name: role for role, name in columns.items()}
-
-
-def _require(raw: RawTable, name: str, known: Sequence[str], what: str) -> None:
-    if name not in known:
-        raise UnknownName(f"{raw.place()}: {UnknownName.among(what, name, known)}")
 
 
 def _values(raw: RawTable, column: pd.Series) -> pd.Series:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.content import (
+    check_count,
     check_feature_names,
     checked_index,
     checked_items,
@@ -21,7 +22,7 @@ from thinkalike.stimuli.content import (
 )
 from thinkalike.stimuli.files import RawTable, read_table, write_table
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
-from thinkalike.stimuli.roles import assemble
+from thinkalike.stimuli.roles import assemble, chosen_features, require_features
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.diagnostics import FeatureCorrelations
@@ -110,6 +111,7 @@ class Stimuli:
         table: pd.DataFrame | str | os.PathLike[str],
         *,
         features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
         kinds: Mapping[str, Kind] | None = None,
         columns: Mapping[str, str] | None = None,
     ) -> Stimuli:
@@ -118,21 +120,33 @@ class Stimuli:
         Parameters
         ----------
         table : a DataFrame, or the path of a .csv, .tsv or .parquet file.
-        features : the columns that are features; all that have no other role when None.
+        features : the columns that are features; all that have no other role when None. Columns that are none
+            stay with the items.
+        drop : columns to leave out altogether.
         kinds : feature → "nominal", "ordinal", "numeric", or the levels of an ordinal feature from lowest to
             highest. What is not declared is taken from the file if we wrote it, and is inferred otherwise:
-            numbers are numeric, ordered categories ordinal, all else nominal.
+            numbers are numeric, ordered categories ordinal, all else nominal. A CSV or TSV file has no types:
+            there a column is numeric if all its cells are numbers; if only most of them are, that is an error
+            which names the others, unless `kinds` decides.
         columns : role → name of the column that has it. The roles, each under its own name unless given here:
             `item` (unique id), `sentence` (id), `word`, `text` (of the whole sentence), `start` and `end` (of
             the word in the text). With `word`, also `sentence` or `text` is needed; with `text` alone, the
             items are whole sentences; with neither, the items are not words.
         """
         raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
-        return cls(**assemble(raw, features=features, kinds=kinds or {}, columns=columns or {}))
+        return cls(**assemble(raw, features=features, drop=drop, kinds=kinds or {}, columns=columns or {}))
 
     @classmethod
     def from_conllu(
-        cls, path: str | os.PathLike[str], *, punctuation: bool = False, relation: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        n_sentences: int | None = None,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        kinds: Mapping[str, Kind] | None = None,
+        punctuation: bool = False,
+        relation: bool = False,
     ) -> Stimuli:
         """Read a Universal Dependencies treebank: the words of its sentences with their annotation.
 
@@ -144,12 +158,39 @@ class Stimuli:
 
         Parameters
         ----------
+        n_sentences : only the first so many.
+        features, drop, kinds : which features, and of what kind; see `choose`.
         punctuation : keep punctuation as items.
         relation : add the dependency relation, without its subtype.
         """
         from thinkalike.stimuli.treebank import read_conllu
 
-        return cls(**read_conllu(path, punctuation=punctuation, relation=relation))
+        read = cls(
+            **read_conllu(path, n_sentences=n_sentences, punctuation=punctuation, relation=relation)
+        )
+        return read.choose(features, drop=drop, kinds=kinds)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        n_sentences: int | None = None,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        kinds: Mapping[str, Kind] | None = None,
+    ) -> Stimuli:
+        """Read a .csv, .tsv or .parquet file, as `from_table` does, or a .conllu file, as `from_conllu` does.
+
+        Parameters
+        ----------
+        n_sentences : only the first so many.
+        features, drop, kinds : which features, and of what kind.
+        """
+        if Path(path).suffix.lower() == ".conllu":
+            return cls.from_conllu(path, n_sentences=n_sentences, features=features, drop=drop, kinds=kinds)
+        read = cls.from_table(path, features=features, drop=drop, kinds=kinds)
+        return read if n_sentences is None else read.first(n_sentences)
 
     @property
     def items(self) -> pd.DataFrame:
@@ -184,6 +225,42 @@ class Stimuli:
                 f"The mask has shape {rows.shape}; ({len(self)},) was expected, one value per item."
             )
         return Stimuli(self._features.iloc[rows], items=self._items.iloc[rows], sentences=self._sentences)
+
+    def first(self, n_sentences: int) -> Stimuli:
+        """The items of the first so many sentences."""
+        if not len(self._sentences):
+            raise InvalidInput(
+                f"{n_sentences} sentences were asked for, but these items are not words in sentences: "
+                "take some of the items with subset()."
+            )
+        check_count(n_sentences, len(self._sentences))
+        return self.subset(self._items["sentence"].isin(self._sentences.index[:n_sentences]).to_numpy())
+
+    def choose(
+        self,
+        features: Sequence[str] | None = None,
+        *,
+        drop: Sequence[str] = (),
+        kinds: Mapping[str, Kind] | None = None,
+    ) -> Stimuli:
+        """The same items with some of the features, or with features of another kind.
+
+        Parameters
+        ----------
+        features : those to keep, in this order; all of them when None.
+        drop : those to leave out.
+        kinds : feature → "nominal", "ordinal", "numeric", or the levels of an ordinal feature in order.
+        """
+        if features is None and not drop and not kinds:
+            return self
+        known, raw = [str(name) for name in self._features], RawTable(self._features)
+        names = chosen_features(known, known if features is None else features, drop, raw.place())
+        declared = dict(kinds or {})
+        require_features(declared, known, raw.place())
+        table = self._features[names].copy()
+        for name in (name for name in names if name in declared):
+            table[name] = as_feature(table[name], declared[name], raw.place)
+        return Stimuli(table, items=self._items, sentences=self._sentences)
 
     def with_controls(self, *names: str, language: str = "en", tokenizer: Any = None) -> Stimuli:
         """The same items with control features: "zipf" (word frequency), "subwords" (needs a tokenizer).

@@ -14,6 +14,7 @@ from conllu.exceptions import ParseException
 
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
+from thinkalike.stimuli.content import check_count
 from thinkalike.stimuli.kinds import as_feature
 from thinkalike.stimuli.spans import locate
 
@@ -33,7 +34,11 @@ class _Block:
 
 
 def read_conllu(
-    path: str | os.PathLike[str], *, punctuation: bool = False, relation: bool = False
+    path: str | os.PathLike[str],
+    *,
+    n_sentences: int | None = None,
+    punctuation: bool = False,
+    relation: bool = False,
 ) -> dict[str, Any]:
     """The arguments of `Stimuli` out of a CoNLL-U file; see `Stimuli.from_conllu`."""
     blocks = list(_blocks(Path(path)))
@@ -41,6 +46,9 @@ def read_conllu(
         raise InvalidInput(
             f"{path}, line 1: there is no sentence; CoNLL-U with {N_COLUMNS} columns was expected."
         )
+    if n_sentences is not None:
+        check_count(n_sentences, len(blocks))
+        blocks = blocks[:n_sentences]
     texts: dict[str, str] = {}
     items: list[tuple[Any, ...]] = []
     annotations: list[dict[str, Any]] = []
