@@ -108,11 +108,11 @@ def speed() -> dict[str, Any]:
     import torch
 
     import thinkalike as ta
-    from thinkalike.activations.architectures import layers_of
-    from thinkalike.activations.memory import Desk
-    from thinkalike.activations.passes import TextSource
-    from thinkalike.activations.plan import make_plan
-    from thinkalike.activations.texts import Reader
+    from thinkalike.systems.architectures import layers_of
+    from thinkalike.systems.memory import Desk
+    from thinkalike.systems.passes import TextSource
+    from thinkalike.systems.plan import make_plan
+    from thinkalike.systems.texts import Reader
 
     folder = tempfile.TemporaryDirectory()  # emptied at the end: deleting is no part of extraction
     network, reader = model(), tokenizer()

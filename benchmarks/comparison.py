@@ -213,7 +213,7 @@ print(found.n_pairs, time.perf_counter() - start, resource.getrusage(resource.RU
 
 def null() -> None:
     """τ_w of 51 × 51 layers under all 40,320 relabellings of 8 features, with and without ties."""
-    from thinkalike.comparison.relabelling import relabelled_taus, relabellings
+    from thinkalike.inference.relabelling import relabelled_taus, relabellings
 
     rng = np.random.default_rng(0)
     orders = relabellings(8)
@@ -235,7 +235,7 @@ def null() -> None:
 
 def uniform() -> None:
     """p-values of one pair of layers with unrelated profiles, from all 720 relabellings of 6 features."""
-    from thinkalike.comparison.inference import relabelling_test
+    from thinkalike.inference.block_tests import relabelling_test
 
     rng, rows = np.random.default_rng(0), [("a", 0), ("b", 0)]
     found = np.array([relabelling_test(rng.normal(size=(2, 6)), rows).p[0, 1] for _ in range(20_000)])
@@ -247,7 +247,7 @@ def errors() -> None:
     """Rates of p ≤ 0.05 without and with a planted likeness; p-values against the uniform distribution."""
     from scipy.stats import kstest
 
-    from thinkalike.comparison.inference import relabelling_test
+    from thinkalike.inference.block_tests import relabelling_test
 
     rng = np.random.default_rng(0)
     rows = [(name, layer) for name in "abc" for layer in range(5)]

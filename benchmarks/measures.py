@@ -61,7 +61,7 @@ def make_layers(count: int, *, n: int = N, d: int = D, seed: int = 0) -> list[to
 
 
 def stream(layers: list[torch.Tensor], dtype: str = "float64") -> np.ndarray:
-    from thinkalike.measures.streaming import StreamingCKA
+    from thinkalike.streaming.sums import StreamingCKA
 
     found = StreamingCKA([str(k) for k in range(len(layers))], dtype=dtype)
     found.add(layers)

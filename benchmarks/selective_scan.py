@@ -57,7 +57,7 @@ def forward(name: str, config: Any) -> dict[str, float]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from thinkalike.activations.selective_scan import fused_scan
+    from thinkalike.systems.mamba.selective_scan import fused_scan
 
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
@@ -89,7 +89,7 @@ def clock() -> dict[str, float]:
     import torch
     from transformers import AutoModelForCausalLM, MambaConfig
 
-    from thinkalike.activations.selective_scan import fused_scan
+    from thinkalike.systems.mamba.selective_scan import fused_scan
 
     torch.set_num_threads(os.cpu_count() or 1)
     model = AutoModelForCausalLM.from_config(MambaConfig(**BASE, state_size=16)).eval()
@@ -129,7 +129,7 @@ def clock() -> dict[str, float]:
 
 def training_step(model: Any, ids: Any, *, enabled: bool) -> tuple[float, float]:
     """Seconds of the forward and of the backward pass."""
-    from thinkalike.activations.selective_scan import fused_scan
+    from thinkalike.systems.mamba.selective_scan import fused_scan
 
     model.zero_grad()
     with fused_scan(model, enabled=enabled):

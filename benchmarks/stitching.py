@@ -26,7 +26,7 @@ ALLOWED = 1.3
 def decoder(activation: str, seed: int) -> Any:
     import torch
 
-    from thinkalike.models.solu import NanoDecoderConfig, NanoDecoderForCausalLM
+    from thinkalike.systems.bundled.solu import NanoDecoderConfig, NanoDecoderForCausalLM
 
     torch.manual_seed(seed)
     return NanoDecoderForCausalLM(NanoDecoderConfig(activation=activation)).eval()

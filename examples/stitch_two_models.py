@@ -8,17 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import thinkalike as ta
-from thinkalike import models
 from thinkalike.stitching import asymmetry
 from thinkalike.stitching.plots import plot_results
+from thinkalike.systems import bundled
 
 MODELS = ("nano-gelu-3l", "nano-solu-3l")
 SMALL = {"max_tokens": 20_000, "split": "lines", "ceiling": False}
 
 
 def main() -> None:
-    there = ta.stitch(*MODELS, models.sample_text(), **SMALL)
-    back = ta.stitch(*MODELS[::-1], models.sample_text(), **SMALL)
+    there = ta.stitch(*MODELS, bundled.sample_text(), **SMALL)
+    back = ta.stitch(*MODELS[::-1], bundled.sample_text(), **SMALL)
     columns = ["layer_bottom", "layer_top", "penalty", "low", "high", "floor", "outside"]
     for result in (there, back):
         print(result)

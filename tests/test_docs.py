@@ -81,12 +81,12 @@ def replaced(text: str, rule: str) -> str:
 def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What every page finds in its folder; and one cache of activations for all of them."""
     import thinkalike as ta
-    from thinkalike import models
     from thinkalike.comparison.cautions import CautionWarning
+    from thinkalike.systems import bundled
 
     folder = tmp_path_factory.mktemp("given")
     shutil.copy(ROOT / "tests" / "stimuli" / "data" / "sample.conllu", folder)
-    text = models.sample_text().read_text(encoding="utf-8")
+    text = bundled.sample_text().read_text(encoding="utf-8")
     (folder / "corpus.txt").write_text(text[:6_000], encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THINKALIKE_CACHE", str(folder / "cache"))

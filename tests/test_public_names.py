@@ -14,7 +14,10 @@ PACKAGES = [
     "thinkalike.comparison",
     "thinkalike.encoding",
     "thinkalike.measures",
-    "thinkalike.models",
+    "thinkalike.systems",
+    "thinkalike.systems.bundled",
+    "thinkalike.streaming",
+    "thinkalike.systems.bundled",
     "thinkalike.stimuli",
     "thinkalike.stitching",
 ]

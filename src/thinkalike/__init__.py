@@ -15,7 +15,7 @@ _HOMES = {
     "extract": "thinkalike.activations",
     "MLEM": "thinkalike.encoding",
     "MEASURES": "thinkalike.measures",
-    "stream_cka": "thinkalike.measures",
+    "stream_cka": "thinkalike.streaming",
     "profile": "thinkalike.comparison",
     "similarity": "thinkalike.comparison",
     "compare": "thinkalike.comparison",

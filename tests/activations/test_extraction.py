@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import thinkalike as ta
-from thinkalike.activations import plan
 from thinkalike.errors import InvalidInput, ModelError, ThinkalikeError, UnknownName
+from thinkalike.systems import plan
 
 
 def extract(case, shown, **options):

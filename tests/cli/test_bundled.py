@@ -6,8 +6,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from thinkalike import models
 from thinkalike.cli.bundled import COLUMNS, bundled_row, show_bundled
+from thinkalike.systems import bundled
 
 
 def test_every_model_and_revision_has_a_line_with_its_facts() -> None:
@@ -16,7 +16,7 @@ def test_every_model_and_revision_has_a_line_with_its_facts() -> None:
     lines = out.getvalue().splitlines()
     assert lines[0].split() == list(COLUMNS)
     assert "…" not in out.getvalue()
-    for card in models.cards(revisions=True):
+    for card in bundled.cards(revisions=True):
         (line,) = (line for line in lines if line.startswith(f"{card.name} "))
         assert f"{card.perplexity:.1f}" in line
         assert f"{card.parameters / 1e6:.2f} M" in line
@@ -24,7 +24,7 @@ def test_every_model_and_revision_has_a_line_with_its_facts() -> None:
 
 
 def test_a_row_fills_the_columns() -> None:
-    row = dict(zip(COLUMNS, bundled_row(models.card("nano-bert")), strict=True))
+    row = dict(zip(COLUMNS, bundled_row(bundled.card("nano-bert")), strict=True))
     assert row["model"] == "nano-bert"
     assert row["task"] == "masked"
     assert row["layers"] == "6×128"

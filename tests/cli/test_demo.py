@@ -18,7 +18,7 @@ def test_the_demo_compares_its_models(
     """With tiny models in place of the bundled ones."""
     names = tuple(str(folder) for folder in tiny_models.values())
     monkeypatch.setattr(demo, "MODELS", names)
-    monkeypatch.setattr("thinkalike.models.names", lambda: names)
+    monkeypatch.setattr("thinkalike.systems.bundled.names", lambda: names)
     arguments = ["demo", "--out", str(tmp_path / "demo"), "--sentences", "40", "--resamples", "3"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert "Report:" in result.stdout
@@ -29,7 +29,7 @@ def test_the_demo_compares_its_models(
 
 
 def test_a_missing_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("thinkalike.models.names", lambda: ("nano-bert",))
+    monkeypatch.setattr("thinkalike.systems.bundled.names", lambda: ("nano-bert",))
     with pytest.raises(ModelError, match="The bundled model nano-gpt2 is not in this installation"):
         CliRunner().invoke(app, ["demo", "--out", str(tmp_path)], catch_exceptions=False)
 

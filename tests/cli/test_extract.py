@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import thinkalike as ta
-from thinkalike.activations.architectures import ARCHITECTURES
 from thinkalike.cli import app, main
+from thinkalike.systems.architectures import ARCHITECTURES
 
 
 @pytest.fixture

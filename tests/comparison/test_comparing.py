@@ -173,7 +173,7 @@ def test_groups_of_features_have_one_importance(sentences: Stimuli, world: dict[
 
 
 def test_whole_systems_cluster_as_planted(comparison: Comparison) -> None:
-    from thinkalike.comparison.clusters import cluster_models
+    from thinkalike.inference.clusters import cluster_models
 
     found = cluster_models(comparison.trajectories.warped, systems=comparison.systems, n_clusters=2)
     labels = dict(zip(found.systems, found.labels, strict=True))

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import torch
 
-from thinkalike import models as bundled
 from thinkalike.errors import ModelError
 from thinkalike.recipes import reproduce
 from thinkalike.recipes.brown2023_activations import SCALES
@@ -20,6 +19,7 @@ from thinkalike.recipes.brown2023_activations.experiment import Measured, judge
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
 from thinkalike.recipes.brown2023_activations.stitchings import is_there, scaled_layers
 from thinkalike.recipes.findings import Findings
+from thinkalike.systems import bundled
 
 SIZE = "3 layers"
 TINY = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64}
@@ -177,7 +177,7 @@ def test_layers_at_the_same_share_of_the_depth() -> None:
 
 
 def tiny(activation: str, seed: int, layers: int = 2) -> Any:
-    from thinkalike.models.solu import NanoDecoderConfig, NanoDecoderForCausalLM
+    from thinkalike.systems.bundled.solu import NanoDecoderConfig, NanoDecoderForCausalLM
 
     torch.manual_seed(seed)
     config = NanoDecoderConfig(activation=activation, num_hidden_layers=layers, initializer_range=0.2, **TINY)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from thinkalike.errors import ModelError
+from thinkalike.inference.blocks import find_blocks
 from thinkalike.recipes import reproduce
-from thinkalike.recipes.blocks import find_blocks
 from thinkalike.recipes.brown2023_scaling import SCALES, verdicts
 from thinkalike.recipes.brown2023_scaling.experiment import available
 from thinkalike.recipes.brown2023_scaling.figures import without_prefix
@@ -165,12 +165,12 @@ def test_without_the_family_smoke_makes_one_and_nano_says_what_is_missing(tmp_pa
 def test_loss_is_the_mean_cross_entropy(tmp_path: Path) -> None:
     import torch
 
-    from thinkalike import models
+    from thinkalike.systems import bundled
 
     settings = {**SCALES["smoke"], "models_folder": None, "loss_tokens": 100}
     found = Streams(settings, Steps(tmp_path)).loss("nano-gpt2")
-    model, tokenizer = models.load("nano-gpt2")
-    ids = torch.tensor([tokenizer(models.sample_text().read_text()[:2000])["input_ids"][:100]])
+    model, tokenizer = bundled.load("nano-gpt2")
+    ids = torch.tensor([tokenizer(bundled.sample_text().read_text()[:2000])["input_ids"][:100]])
     with torch.no_grad():
         expected = float(model(ids, labels=ids).loss)
     assert found["loss"] == pytest.approx(expected, rel=1e-4)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from thinkalike import models as bundled
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError
 from thinkalike.recipes import reproduce
 from thinkalike.recipes.brown2023_generalization import SCALES
@@ -32,6 +31,7 @@ from thinkalike.recipes.brown2023_generalization.finetuning import (
     word_logits,
 )
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, stitched_right
+from thinkalike.systems import bundled
 
 CASES = ["swap", "passive"]
 BOTH = ("non-entailment", "entailment")

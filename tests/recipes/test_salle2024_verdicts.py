@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thinkalike.comparison.agreement import Agreement
+from thinkalike.inference.agreement import Agreement
 from thinkalike.recipes.findings import Statement
 from thinkalike.recipes.salle2024 import beyond_verdicts as beyond
 from thinkalike.recipes.salle2024 import verdicts

@@ -9,10 +9,8 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import (
     Bootstrap,
@@ -23,7 +21,9 @@ from thinkalike.comparison.profiles import (
 )
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
-from thinkalike.comparison.weighted_tau import contribution_matrix
+from thinkalike.inference.agreement import Agreement
+from thinkalike.inference.block_tests import BlockTest
+from thinkalike.inference.weighted_tau import contribution_matrix
 from thinkalike.stimuli.table import Stimuli
 
 FEATURES = (

@@ -42,7 +42,7 @@ def make(tokenizer: Any) -> Callable[..., Any]:
             config = tf.MambaConfig(hidden_size=width, num_hidden_layers=layers, state_size=4, **tokens)
             head = tf.AutoModelForCausalLM
         elif kind == "nano":
-            from thinkalike.models.solu import NanoDecoderConfig
+            from thinkalike.systems.bundled.solu import NanoDecoderConfig
 
             sizes: dict[str, Any] = {
                 "hidden_size": width,

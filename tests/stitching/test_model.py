@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
 import transformers as tf
+from tests import tiny
 from torch import nn
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stitching import StitchedModel
 from thinkalike.stitching.model import frozen
 
-# The tiny models of every architecture in the table belong to the tests of activations.
-_path = Path(__file__).parents[1] / "activations" / "conftest.py"
-_spec = importlib.util.spec_from_file_location("tiny_architectures", _path)
-tiny = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = tiny  # where dataclasses look for it
-_spec.loader.exec_module(tiny)
 
 HEADS = {
     "encoder": "AutoModelForMaskedLM",
@@ -35,7 +27,7 @@ HEADS = {
 
 def with_head(name):
     """The tiny model of that name with an output layer, its stack's part, and inputs for the whole."""
-    from thinkalike.activations.architectures import ARCHITECTURES
+    from thinkalike.systems.architectures import ARCHITECTURES
 
     case = tiny.Case(name, tiny.TINY[name])
     config = case.tiny.config()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thinkalike import models
 from thinkalike.stitching import TaskFit, stitch
+from thinkalike.systems import bundled
 
 GELU, SOLU = "nano-gelu-3l", "nano-solu-3l"
 
@@ -14,7 +14,7 @@ GELU, SOLU = "nano-gelu-3l", "nano-solu-3l"
 @pytest.fixture(scope="module")
 def text() -> list[str]:
     """The first 40 paragraphs that have some length."""
-    paragraphs = models.sample_text().read_text(encoding="utf-8").splitlines()
+    paragraphs = bundled.sample_text().read_text(encoding="utf-8").splitlines()
     return [paragraph[:600] for paragraph in paragraphs if len(paragraph) > 200][:40]
 
 

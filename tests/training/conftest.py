@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from thinkalike.training.batches import Tokens
-from thinkalike.training.plans import PLANS, Plan
-from thinkalike.training.prepare import load_tokens, prepare
+from training.batches import Tokens
+from training.plans import PLANS, Plan
+from training.prepare import load_tokens, prepare
 
 NOUNS = ("king", "ship", "whale", "river", "child", "captain", "friend", "city", "letter", "garden")
 NAMES = ("Mary", "John")

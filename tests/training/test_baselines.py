@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinkalike.training.baselines import KneserNey, unigram_log_probabilities
+from training.baselines import KneserNey, unigram_log_probabilities
 
 streams = st.lists(st.integers(0, 5), min_size=3, max_size=60)
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from thinkalike.training.batches import IGNORED, Tokens, causal_batch, cut, masked_batch, rows
+from training.batches import IGNORED, Tokens, causal_batch, cut, masked_batch, rows
 
 SPECIAL = {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "eos": 4}
 

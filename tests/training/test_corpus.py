@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput
-from thinkalike.training.corpus import (
+from training.corpus import (
     Document,
     bare_sentences,
     clean,
@@ -19,7 +19,7 @@ from thinkalike.training.corpus import (
     sentences,
     split,
 )
-from thinkalike.training.sources import collect, read_text
+from training.sources import collect, read_text
 
 GUTENBERG = """The Project Gutenberg EBook of A Tale
 

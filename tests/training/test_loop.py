@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from thinkalike.errors import StoreError
-from thinkalike.training import loop
-from thinkalike.training.batches import IGNORED, Tokens
-from thinkalike.training.plans import PLANS, Plan
+from training import loop
+from training.batches import IGNORED, Tokens
+from training.plans import PLANS, Plan
 
 SPECIAL = {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "eos": 4}
 TinyPlan = Callable[..., Plan]
@@ -73,7 +73,7 @@ def test_revisions_are_kept_as_they_were_at_their_step(
     plan = tiny_plan("nano-pythia-64", steps=6, revisions=(3,), decay=0.0)
     train(plan, tokens, tmp_path / "long")
     short = train(tiny_plan("nano-pythia-64", steps=3, decay=0.0), tokens, tmp_path / "short")
-    from thinkalike.training.export import restore
+    from training.export import restore
 
     kept = restore(plan, tmp_path / "long" / "step3")
     for (key, one), other in zip(kept.state_dict().items(), short.model.state_dict().values(), strict=True):

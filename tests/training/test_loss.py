@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from thinkalike.training import loss as module
-from thinkalike.training.loss import linear_cross_entropy
-from thinkalike.training.muon import Muon, orthogonalise
+from training import loss as module
+from training.loss import linear_cross_entropy
+from training.muon import Muon, orthogonalise
 
 
 @pytest.mark.parametrize("with_bias", [True, False])

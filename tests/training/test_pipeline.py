@@ -1,4 +1,4 @@
-"""`python -m thinkalike.training` from a folder of text to a folder that loads."""
+"""`python -m training` from a folder of text to a folder that loads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from thinkalike.errors import StoreError
-from thinkalike.models.bundle import load_folder
-from thinkalike.models.cards import read_card
-from thinkalike.training import pipeline
-from thinkalike.training.__main__ import main
-from thinkalike.training.export import loss_curve, notes
-from thinkalike.training.figures import held_out_ids, load_sample, measure
-from thinkalike.training.plans import PLANS
-from thinkalike.training.prepare import ACCOUNT, HELD_OUT, load_tokenizer, load_tokens, prepare
-from thinkalike.training.tokens import for_masked_models
+from thinkalike.systems.bundled.bundle import load_folder
+from thinkalike.systems.bundled.cards import read_card
+from training import pipeline
+from training.__main__ import main
+from training.export import loss_curve, notes
+from training.figures import held_out_ids, load_sample, measure
+from training.plans import PLANS
+from training.prepare import ACCOUNT, HELD_OUT, load_tokenizer, load_tokens, prepare
+from training.tokens import for_masked_models
 
 
 @pytest.fixture(scope="module")

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import google_crc32c
-import numpy as np
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from thinkalike.stimuli.table import Stimuli
-
-SMALL_FILE = 16_000_000
 ENVIRONMENT = "THINKALIKE_CACHE"
 
 
@@ -32,72 +18,3 @@ def cache_path(model: str, key: str) -> str:
     """The store for a key. The model's name is in it for people to read; the key alone decides."""
     readable = re.sub(r"[^\w.@-]+", "-", Path(model).name).strip("-.")[:60] or "model"
     return f"{cache_directory().rstrip('/')}/activations/{readable}-{key[:24]}.zarr"
-
-
-def digest_of(settings: Mapping[str, Any]) -> str:
-    """SHA-256 of plain values, independent of their order."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """What made the numbers."""
-    return {name: version(name) for name in ("thinkalike", "torch", "transformers", "tokenizers")}
-
-
-def fingerprint_folder(folder: Path, gguf_file: str | None = None) -> str:
-    """A digest of a model's folder: the content of small files; name, size and time of the weights."""
-    content = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if not path.is_file() or (path.suffix == ".gguf" and path.name != gguf_file):
-            continue
-        state = path.stat()
-        content.update(f"{path.name}\0{state.st_size}\0".encode())
-        if state.st_size <= SMALL_FILE and path.suffix not in (".safetensors", ".bin", ".gguf"):
-            content.update(path.read_bytes())
-        else:
-            content.update(str(state.st_mtime_ns).encode())
-    return content.hexdigest()
-
-
-def fingerprint_weights(model: nn.Module) -> str:
-    """A digest of every parameter and buffer of a model in memory, and of its configuration.
-
-    By checksums of the tensors: SHA-256 over gigabytes takes seconds.
-    """
-    import torch
-
-    content = hashlib.sha256(str(getattr(model, "config", type(model).__name__)).encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        values = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
-        checksum = google_crc32c.value(values)
-        content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} {checksum}\n".encode())
-    return content.hexdigest()
-
-
-def fingerprint_processor(processor: Any) -> str:
-    """A digest of a tokenizer, or of the settings of any other processor."""
-    backend = getattr(processor, "backend_tokenizer", None)
-    if backend is not None:
-        return hashlib.sha256(backend.to_str().encode()).hexdigest()
-    settings = processor.to_dict() if hasattr(processor, "to_dict") else repr(processor)
-    return digest_of({"class": type(processor).__name__, "settings": settings})
-
-
-def fingerprint_texts(stimuli: Stimuli) -> str:
-    """A digest of what is shown and asked: texts, items and their spans, but no features."""
-    items = stimuli.items
-    columns = [items[name].tolist() for name in ("sentence", "start", "end") if name in items]
-    return digest_of({"items": list(items.index), "spans": columns, "texts": stimuli.sentences.to_dict()})
-
-
-def fingerprint_inputs(inputs: Iterable[Any]) -> str:
-    """A digest of images or sounds: arrays and pictures by content, paths by the bytes of the file."""
-    content = hashlib.sha256()
-    for one in inputs:
-        if isinstance(one, (str, os.PathLike)):
-            content.update(Path(one).read_bytes())
-        else:
-            array = np.asarray(one)
-            content.update(f"{array.dtype}{array.shape}".encode())
-            content.update(np.ascontiguousarray(array).tobytes())
-    return content.hexdigest()

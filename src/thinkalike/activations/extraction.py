@@ -9,26 +9,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thinkalike.activations import signals, words
-from thinkalike.activations.architectures import SITES, Part, Stack
-from thinkalike.activations.cache import (
-    cache_path,
-    digest_of,
-    fingerprint_processor,
-    versions,
-)
-from thinkalike.activations.loading import pick_device
-from thinkalike.activations.passes import SIGNALS_AT_ONCE, SignalSource, Source, TextSource
-from thinkalike.activations.plan import TOKENS_AT_ONCE, check_batch_size, make_plan
+from thinkalike.activations.cache import cache_path
 from thinkalike.activations.reader import done_chunks, open_store
 from thinkalike.activations.run import Target, layer_labels, run
-from thinkalike.activations.selective_scan import SWITCH
 from thinkalike.activations.shown import Shown, as_shown
 from thinkalike.activations.store import Activations
-from thinkalike.activations.subject import Subject, by_name, context_length, in_memory, start_token
-from thinkalike.activations.texts import Reader
 from thinkalike.activations.writer import MemoryWriter, Writer, check_free
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
+from thinkalike.systems import signals, words
+from thinkalike.systems.architectures import SITES, Part, Stack
+from thinkalike.systems.fingerprints import fingerprint_processor
+from thinkalike.systems.loading import pick_device
+from thinkalike.systems.mamba.selective_scan import SWITCH
+from thinkalike.systems.passes import SIGNALS_AT_ONCE, SignalSource, Source, TextSource
+from thinkalike.systems.plan import TOKENS_AT_ONCE, check_batch_size, make_plan
+from thinkalike.systems.subject import Subject, by_name, context_length, in_memory, start_token
+from thinkalike.systems.texts import Reader
 
 if TYPE_CHECKING:
     from torch import nn
@@ -247,7 +244,7 @@ def _extract(
 
 
 def _attributes(subject: Subject, settings: Settings) -> dict[str, Any]:
-    metadata = {**subject.about, **asdict(settings), "versions": versions()}
+    metadata = {**subject.about, **asdict(settings), "versions": versions(RUNNING_MODELS)}
     return {
         "key": None,
         "shown": None,

@@ -7,15 +7,15 @@ from typing import Protocol
 
 import numpy as np
 
-from thinkalike.activations.architectures import Stack
-from thinkalike.activations.hooks import FINAL_NORM, recording
-from thinkalike.activations.memory import Desk
-from thinkalike.activations.passes import Source, n_chunks
-from thinkalike.activations.selective_scan import fused_scan
 from thinkalike.activations.store import Array, Layer
-from thinkalike.activations.subject import evaluating
 from thinkalike.errors import ModelError
 from thinkalike.progress import progress
+from thinkalike.systems.architectures import Stack
+from thinkalike.systems.hooks import FINAL_NORM, recording
+from thinkalike.systems.mamba.selective_scan import fused_scan
+from thinkalike.systems.memory import Desk
+from thinkalike.systems.passes import Source, n_chunks
+from thinkalike.systems.subject import evaluating
 
 
 class Target(Protocol):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from thinkalike.activations.cache import fingerprint_inputs, fingerprint_texts
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.systems.fingerprints import fingerprint_inputs, fingerprint_texts
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from zarr.core.buffer.cpu import Buffer
 from zarr.core.sync import sync
 from zarr.errors import ContainsArrayError
 
-from thinkalike.activations.memory import apart, matrix_apart
 from thinkalike.activations.reader import FORMAT, describe, is_complete, is_local
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
+from thinkalike.systems.memory import apart, matrix_apart
 
 ROWS_AT_ONCE = 1024
 STALE_SECONDS = 3600

@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from thinkalike.models import Card
+    from thinkalike.systems.bundled import Card
 
 COLUMNS = ("model", "task", "size", "layers", "read", "ppl", "3-gram", "data")  # fits 80 characters
 
 
 def show_bundled(console: Console | None = None) -> None:
     """Print every bundled model with its size, its held-out perplexity and the licence of its data."""
-    from thinkalike.models import cards
+    from thinkalike.systems.bundled import cards
 
     console = console or Console()
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")

@@ -11,7 +11,7 @@ from thinkalike.cli.app import app
 from thinkalike.cli.options import Device, Dtype, Split
 
 if TYPE_CHECKING:
-    from thinkalike.measures.cka_matrix import CKAMatrix
+    from thinkalike.streaming.cka_matrix import CKAMatrix
 
 
 @app.command()
@@ -67,7 +67,7 @@ def cka(
 ) -> None:
     """Compare all layers of models by CKA over text, with standard errors, until it is precise enough."""
     from thinkalike.cli.compare import default_folder, parse_models
-    from thinkalike.measures import stream_cka
+    from thinkalike.streaming import stream_cka
 
     named = parse_models(models)
     folder = out or default_folder({"cka": "", **named})

@@ -22,7 +22,7 @@ FOOTNOTE = (
 
 def close(comparison: Comparison, report: Path | None) -> None:
     """The answer, a small table of the pairs of systems, the cautions, and where the report is."""
-    from thinkalike.comparison.words import number
+    from thinkalike.wording import number
 
     console = Console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

@@ -21,9 +21,9 @@ def demo(
     resamples: Resamples = 200,
 ) -> None:
     """Compare the three bundled models (encoder, decoder, state space) and write the report."""
-    from thinkalike import models
+    from thinkalike.systems import bundled
 
-    lacking = [name for name in MODELS if name not in models.names()]
+    lacking = [name for name in MODELS if name not in bundled.names()]
     if lacking:
         raise ModelError(
             f"The bundled model {lacking[0]} is not in this installation: reinstall thinkalike, or compare "

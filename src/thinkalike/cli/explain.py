@@ -24,7 +24,7 @@ def explain(
 ) -> None:
     """Say which features make two layers alike, how sure that is, and what the features do not explain."""
     from thinkalike.comparison import Comparison
-    from thinkalike.comparison.rows import parse_row
+    from thinkalike.labels import parse_row
 
     a, b = parse_row(first), parse_row(second)
     groups = dict(_parse_group(text) for text in group or [])

@@ -26,7 +26,7 @@ def models(
 
 def show_architectures() -> None:
     """Print the table of architectures as it stands in the code."""
-    from thinkalike.activations.architectures import ARCHITECTURES, SITES
+    from thinkalike.systems.architectures import ARCHITECTURES, SITES
 
     rows: dict[str, list[str]] = {
         kind: [] for kind in dict.fromkeys(row.kind for row in ARCHITECTURES.values())

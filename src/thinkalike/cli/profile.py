@@ -85,7 +85,7 @@ def profile(
 
 def _show(made: Profile) -> None:
     from thinkalike.comparison.profiles import importance_shares
-    from thinkalike.comparison.words import number, percent, readable
+    from thinkalike.wording import number, percent, readable
 
     table = Table(title=f"{made.system}: what its layers are organised by", box=None, padding=(0, 2, 0, 0))
     table.add_column("layer", justify="right")

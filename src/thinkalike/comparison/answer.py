@@ -8,11 +8,11 @@ import numpy as np
 from scipy import stats
 
 from thinkalike.comparison.explaining import MATTERS
-from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.profiles import Profile, importance_shares
-from thinkalike.comparison.rows import Floats
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
-from thinkalike.comparison.words import listed, number, p_text, percent, readable
+from thinkalike.inference.block_tests import BlockTest
+from thinkalike.labels import Floats
+from thinkalike.wording import listed, number, p_text, percent, readable
 
 SIGNIFICANT = 0.05
 WORTH_NAMING = 0.05

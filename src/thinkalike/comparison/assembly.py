@@ -12,14 +12,11 @@ import pandas as pd
 
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.agreement import agreement
 from thinkalike.comparison.answer import answer
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, classical_mds, smacof
-from thinkalike.comparison.power import power_table
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import Floats, Layer, row_name
 from thinkalike.comparison.similarity_matrix import (
     FEATURES,
     SimilarityMatrix,
@@ -29,11 +26,14 @@ from thinkalike.comparison.similarity_matrix import (
     stacked_importance,
 )
 from thinkalike.comparison.trajectories import trajectory_distances
-from thinkalike.comparison.versions import versions
-from thinkalike.comparison.weighted_tau import contribution_matrix
+from thinkalike.inference.agreement import agreement
+from thinkalike.inference.power import power_table
+from thinkalike.inference.weighted_tau import contribution_matrix
+from thinkalike.labels import Floats, Layer, row_name
 from thinkalike.measures.distances import TRANSFORMS, transformed
 from thinkalike.measures.rsa import rsa_matrix
 from thinkalike.parallel import map_in_order
+from thinkalike.provenance import versions
 from thinkalike.stimuli.differences import code_features, share_differing
 from thinkalike.stimuli.table import Stimuli
 

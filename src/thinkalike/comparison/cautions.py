@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from thinkalike.comparison.profiles import Profile, importance_shares
-from thinkalike.comparison.relabelling import relabelled_taus, relabellings
-from thinkalike.comparison.rows import Floats
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
-from thinkalike.comparison.words import layer_range, listed, number, percent, readable
+from thinkalike.inference.relabelling import relabelled_taus, relabellings
+from thinkalike.labels import Floats
+from thinkalike.wording import layer_range, listed, number, percent, readable
 
 LOW_SCORE = 0.2
 DOMINANT = 0.8

@@ -11,11 +11,11 @@ import pandas as pd
 from thinkalike.charts.theme import LIGHT
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import Floats, Row, row_name, systems_of
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
-from thinkalike.comparison.words import readable
+from thinkalike.labels import Floats, Row, row_name, systems_of
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.wording import readable
 
 TOTAL = "τ_w"
 """The bar that stands for the sum of the contributions"""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.explaining import Explanation, explain_pair
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import Floats, Layer, Row, find_row
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
+from thinkalike.inference.agreement import Agreement
+from thinkalike.labels import Floats, Layer, Row, find_row
 
 if TYPE_CHECKING:
     import altair as alt

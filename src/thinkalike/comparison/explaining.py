@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.inference import share_below
 from thinkalike.comparison.profiles import Profile, importance_shares
-from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features, shared_features
-from thinkalike.comparison.weighted_tau import contributions, tau_without
-from thinkalike.comparison.words import listed, number, p_text, percent, readable, signed
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.inference.block_tests import share_below
+from thinkalike.inference.weighted_tau import contributions, tau_without
+from thinkalike.labels import Floats, Layer, Row, find_row, row_name
+from thinkalike.wording import listed, number, p_text, percent, readable, signed
 
 if TYPE_CHECKING:
     import altair as alt

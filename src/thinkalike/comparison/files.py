@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.rows import Floats
 from thinkalike.errors import StoreError
+from thinkalike.labels import Floats
 
 
 def write_table(frame: pd.DataFrame, path: Path, *, csv: bool = True) -> None:

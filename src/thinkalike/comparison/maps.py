@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.linalg import eigh
 
-from thinkalike.comparison.rows import Floats, Row
+from thinkalike.labels import Floats, Row
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from thinkalike.comparison.rows import Layer
+    from thinkalike.labels import Layer
     from thinkalike.stimuli.table import Stimuli
 
 

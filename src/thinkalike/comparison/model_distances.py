@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.comparison.maps import smacof
-from thinkalike.comparison.rows import Floats, Layer, Row, systems_of
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.labels import Floats, Layer, Row, systems_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -79,7 +79,7 @@ class ModelDistances:
     def save(self, path: str | Path) -> Path:
         """Write `path`.parquet, `path`.csv and `path`.json."""
         from thinkalike.comparison.files import write_json, write_table
-        from thinkalike.comparison.versions import versions
+        from thinkalike.provenance import versions
 
         path = Path(path)
         write_table(self.to_frame(), path)

@@ -16,9 +16,9 @@ import pandas as pd
 from thinkalike.charts import heatmap, maps, pair, profiles
 from thinkalike.charts.theme import LIGHT, Data, Theme, get_theme, themed
 from thinkalike.comparison import chart_tables as tables
-from thinkalike.comparison.rows import Layer, find_row, row_name, systems_of
-from thinkalike.comparison.words import readable
 from thinkalike.errors import UnknownName
+from thinkalike.labels import Layer, find_row, row_name, systems_of
+from thinkalike.wording import readable
 
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison

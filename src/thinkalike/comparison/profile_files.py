@@ -11,7 +11,7 @@ import pandas as pd
 
 from thinkalike.comparison.files import numbers, read_json, read_parquet, write_json, write_table
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
-from thinkalike.comparison.rows import Floats
+from thinkalike.labels import Floats
 
 
 def save_profile(profile: Profile, path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.rows import Floats, Layer, Row, find_layer
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats, Layer, Row, find_layer
 
 if TYPE_CHECKING:
     import altair as alt

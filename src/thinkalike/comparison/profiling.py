@@ -14,11 +14,11 @@ from thinkalike.activations.given import as_given, as_stimuli
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.diagnostics import layer_diagnostics
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
-from thinkalike.comparison.rows import Floats
 from thinkalike.encoding.bootstrap import ResamplingPlan, draw_multiplicities, plan_resamples, resample
 from thinkalike.encoding.crossval import CrossValidation, cross_validate, make_plan
 from thinkalike.encoding.plan import EncodingPlan
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
 from thinkalike.parallel import map_in_order
 from thinkalike.stimuli.table import Stimuli
 

@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.files import numbers, read_parquet, write_table
-from thinkalike.comparison.inference import BlockTest
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import Floats, Row
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, stacked_importance
 from thinkalike.comparison.trajectories import TrajectoryDistances
-from thinkalike.comparison.weighted_tau import contribution_matrix
+from thinkalike.inference.agreement import Agreement
+from thinkalike.inference.block_tests import BlockTest
+from thinkalike.inference.weighted_tau import contribution_matrix
+from thinkalike.labels import Floats, Row
 from thinkalike.stimuli.table import Stimuli
 
 UNTRAINED = "untrained"

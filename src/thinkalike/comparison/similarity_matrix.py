@@ -12,12 +12,12 @@ import pandas as pd
 from thinkalike.activations.given import as_given
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.inference import BlockTest, relabelling_test
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.relabelling import relabelled_taus
-from thinkalike.comparison.rows import Floats, Layer, Row, find_row, row_name, span_of, systems_of
-from thinkalike.comparison.weighted_tau import tau_matrix
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.block_tests import BlockTest, relabelling_test
+from thinkalike.inference.relabelling import relabelled_taus
+from thinkalike.inference.weighted_tau import tau_matrix
+from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
 
 if TYPE_CHECKING:
     import altair as alt

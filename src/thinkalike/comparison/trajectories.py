@@ -11,7 +11,7 @@ import pandas as pd
 
 from thinkalike.comparison.maps import smacof
 from thinkalike.comparison.profiles import importance_shares, relative_depth
-from thinkalike.comparison.rows import Floats
+from thinkalike.labels import Floats
 
 if TYPE_CHECKING:
     import altair as alt

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from thinkalike.comparison.agreement import spearman
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.rows import Floats, Layer
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.agreement import spearman
+from thinkalike.labels import Floats, Layer
 
 if TYPE_CHECKING:
     from thinkalike.stitching.result import StitchResult

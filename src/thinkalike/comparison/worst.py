@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from thinkalike.comparison.rows import Row, row_name
+from thinkalike.labels import Row, row_name
 from thinkalike.measures.distances import TRANSFORMS
 from thinkalike.measures.rsa import worst_explained
 from thinkalike.stimuli.differences import code_features

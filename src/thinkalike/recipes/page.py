@@ -11,7 +11,7 @@ from typing import Any
 import thinkalike
 from thinkalike.charts.theme import DARK, LIGHT, THEMES, counterparts
 from thinkalike.comparison.files import plain
-from thinkalike.comparison.versions import versions
+from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Findings, Table
 from thinkalike.recipes.registry import Recipe
 from thinkalike.report.page import asset, chart_library, css_variables, environment

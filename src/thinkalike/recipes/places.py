@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from thinkalike import models
 from thinkalike.errors import ModelError
+from thinkalike.systems import bundled
 
 
 def locate(name: str, folder: str | Path | None = None) -> str:
@@ -29,7 +29,7 @@ def locate(name: str, folder: str | Path | None = None) -> str:
 
 
 def is_bundled(name: str) -> bool:
-    return name in models.names(revisions=True)
+    return name in bundled.names(revisions=True)
 
 
 def lacking(names: Iterable[str], folder: str | Path | None = None) -> list[str]:
@@ -53,8 +53,8 @@ def require(names: Iterable[str], *, recipe: str, folder: str | Path | None = No
 
 def identity(name: str, folder: str | Path | None = None) -> str:
     """What a kept result must name so that it is not taken for one of other weights under the same name."""
-    from thinkalike.activations.cache import fingerprint_folder
+    from thinkalike.systems.fingerprints import fingerprint_folder
 
     place = locate(name, folder)
-    local = models.resolve(place) if is_bundled(place) else Path(place) if Path(place).is_dir() else None
+    local = bundled.resolve(place) if is_bundled(place) else Path(place) if Path(place).is_dir() else None
     return place if local is None else fingerprint_folder(local)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from thinkalike.comparison.files import plain, read_json, write_json
-from thinkalike.comparison.versions import versions
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings
 from thinkalike.recipes.registry import SCALES, Recipe, get_recipe
 

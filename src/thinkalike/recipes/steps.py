@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from thinkalike.activations.cache import digest_of
 from thinkalike.comparison.files import file_name, plain, write_json
+from thinkalike.provenance import digest_of
 
 FOLDER = "steps"
 Arrays = dict[str, np.ndarray]

@@ -18,12 +18,12 @@ from thinkalike.charts.pair import contribution_bars, importance_scatter
 from thinkalike.charts.theme import LIGHT, Data, Theme, themed
 from thinkalike.comparison import chart_tables, plots
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.rows import find_row, parse_row, row_name
-from thinkalike.comparison.words import readable
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.labels import find_row, parse_row, row_name
 from thinkalike.progress import progress
 from thinkalike.report import frames
 from thinkalike.report.pairs import Pick, picks
+from thinkalike.wording import readable
 
 FORMATS = ("png", "svg", "pdf")
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart

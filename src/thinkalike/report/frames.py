@@ -19,10 +19,10 @@ from thinkalike.comparison.chart_tables import (
     system_map_table,
 )
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.inference import BlockTest
-from thinkalike.comparison.rows import Floats
 from thinkalike.comparison.similarity_matrix import FEATURES, stacked_importance
-from thinkalike.comparison.words import p_text, readable
+from thinkalike.inference.block_tests import BlockTest
+from thinkalike.labels import Floats
+from thinkalike.wording import p_text, readable
 
 
 def feature_order(comparison: Comparison) -> list[str]:

@@ -17,10 +17,10 @@ from thinkalike.comparison.chart_tables import measure_name, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.comparison.views import FUNCTION, ThreeViews, three_views
-from thinkalike.comparison.words import number, p_text
 from thinkalike.report.figures import Chart, Source
 from thinkalike.stitching.plots import LABELS, line_frame
 from thinkalike.stitching.result import StitchResult
+from thinkalike.wording import number, p_text
 
 FOLDER = "stitching"
 """Of a run directory: one folder per stitching, as `StitchResult.save` writes it"""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.words import listed
 from thinkalike.measures import MEASURES
 from thinkalike.report.pairs import geometric_measure
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.wording import listed
 
 SHOWN = "What was shown"
 IMPORTANCE = (

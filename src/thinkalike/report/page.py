@@ -19,7 +19,6 @@ from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
-from thinkalike.comparison.words import readable
 from thinkalike.progress import progress
 from thinkalike.report import frames
 from thinkalike.report.figures import page_specs
@@ -27,6 +26,7 @@ from thinkalike.report.function import FunctionSection, find_stitchings, functio
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
 from thinkalike.stitching.result import StitchResult
+from thinkalike.wording import readable
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"

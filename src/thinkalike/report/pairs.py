@@ -13,8 +13,8 @@ from thinkalike.comparison.chart_tables import item_labels, unit_maps
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.explaining import organised_by, reasons
 from thinkalike.comparison.profiles import importance_shares
-from thinkalike.comparison.rows import Floats, row_name, systems_of
 from thinkalike.comparison.similarity_matrix import FEATURES
+from thinkalike.labels import Floats, row_name, systems_of
 from thinkalike.report.frames import row_importance
 
 _MAP_STEPS = 999  # word maps are at most a few hundred pixels wide

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.agreement import Agreement
 from thinkalike.comparison.chart_tables import measure_name, measure_title, value_label
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.inference import BlockTest
-from thinkalike.comparison.words import listed, number, p_text, readable
+from thinkalike.inference.agreement import Agreement
+from thinkalike.inference.block_tests import BlockTest
 from thinkalike.report import frames
 from thinkalike.report.methods import methods
 from thinkalike.report.pairs import Pick, geometric_measure, picks
+from thinkalike.wording import listed, number, p_text, readable
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from scipy.linalg import cholesky, solve_triangular
 
-from thinkalike.activations.hooks import recording
 from thinkalike.progress import Step
 from thinkalike.stitching.closed_form import Floats, Moments
 from thinkalike.stitching.examples import NOT_ASKED, Batch, Examples
 from thinkalike.stitching.job import Job
 from thinkalike.stitching.model import accepted, top_output
 from thinkalike.stitching.stitches import Stitch
+from thinkalike.systems.hooks import recording
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -22,7 +22,7 @@ PENALTIES, UNITS, CURVES, PHI = "stitching", "stitching-units", "stitching-curve
 
 def save_result(result: StitchResult, folder: Path) -> Path:
     """Every table, φ, and last the settings."""
-    from thinkalike.activations.cache import versions
+    from thinkalike.provenance import RUNNING_MODELS, versions
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in ((PENALTIES, result.to_frame(roles=True)), (CURVES, result.curves)):
@@ -39,7 +39,7 @@ def save_result(result: StitchResult, folder: Path) -> Path:
         "depths": list(result.depths),
         "cautions": list(result.cautions),
         "settings": dict(result.settings),
-        "versions": versions(),
+        "versions": versions(RUNNING_MODELS),
     }
     with replacing(folder / SETTINGS) as path:
         text = json.dumps(about, indent=1, ensure_ascii=False, default=str)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thinkalike.activations.architectures import Part, Stack, layers_of
-from thinkalike.activations.inject import start_from, states_at, states_of
-from thinkalike.activations.selective_scan import fused_scan
+from thinkalike.systems.architectures import Part, Stack, layers_of
+from thinkalike.systems.inject import start_from, states_at, states_of
+from thinkalike.systems.mamba.selective_scan import fused_scan
 
 __all__ = ["StitchedModel", "bottom_states", "frozen", "top_output"]
 

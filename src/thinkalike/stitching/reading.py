@@ -116,7 +116,7 @@ def _by_passages(
 
 
 def _labelled(data: Any, test: Any, top: System, parts: Sequence[str], length: int, seed: int) -> Material:
-    from thinkalike.activations.passes import padding_id
+    from thinkalike.systems.passes import padding_id
 
     given = [one for one in (data, test) if one is not None]
     if top.task != "classification" or not all(isinstance(one, LabelledTexts) for one in given):

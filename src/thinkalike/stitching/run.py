@@ -267,7 +267,7 @@ def _digest(material: Material) -> str:
 
 
 def _key(settings: Mapping[str, Any], job: Job) -> str:
-    from thinkalike.activations.cache import digest_of
+    from thinkalike.provenance import digest_of
 
     identities = {role: system.identity() for role, system in job.bottoms.items()}
     return digest_of({**settings, "identities": identities, "top": job.top.identity()})

@@ -12,7 +12,7 @@ from thinkalike.errors import InvalidInput, UnknownName
 if TYPE_CHECKING:
     from torch import nn
 
-    from thinkalike.activations.architectures import Stack
+    from thinkalike.systems.architectures import Stack
 
 Task = Literal["causal", "masked", "classification"]
 HEADS: dict[str, str] = {
@@ -70,8 +70,8 @@ def open_system(
     seed: int = 0,
 ) -> System:
     """Load a model by name, or take one that is loaded, with the output layer for its task."""
-    from thinkalike.activations.architectures import layers_of
-    from thinkalike.activations.subject import context_length, in_memory
+    from thinkalike.systems.architectures import layers_of
+    from thinkalike.systems.subject import context_length, in_memory
 
     if task is not None and task not in HEADS:
         raise UnknownName.among("task", task, HEADS)
@@ -96,8 +96,8 @@ def open_system(
 
 def untrained_copy(system: System, *, seed: int) -> System:
     """The same architecture with random weights."""
-    from thinkalike.activations.architectures import layers_of
-    from thinkalike.activations.subject import random_copy
+    from thinkalike.systems.architectures import layers_of
+    from thinkalike.systems.subject import random_copy
 
     model = random_copy(system.model, seed=seed)
     return replace(
@@ -125,9 +125,9 @@ def check_pair(bottom: System, top: System) -> None:
 def _load(
     model: str | Path, task: Task | None, device: str | None, dtype: str, seed: int
 ) -> tuple[nn.Module, str, Task]:
-    from thinkalike.activations.architectures import ARCHITECTURES
-    from thinkalike.activations.loading import load_config, load_headed, pick_device
-    from thinkalike.activations.names import parse_name
+    from thinkalike.systems.architectures import ARCHITECTURES
+    from thinkalike.systems.loading import load_config, load_headed, pick_device
+    from thinkalike.systems.names import parse_name
 
     name = parse_name(model)
     config = load_config(name)
@@ -155,7 +155,7 @@ def _task_of(class_name: str, kind: str) -> Task:
 
 def _refuse_others(model: Any, name: str | None) -> None:
     """Encoder-decoders, images and sounds have no running text that goes through one stack of blocks."""
-    from thinkalike.activations.architectures import ARCHITECTURES
+    from thinkalike.systems.architectures import ARCHITECTURES
 
     config = getattr(model, "config", model)
     model_type = getattr(config, "model_type", type(model).__name__)

@@ -138,7 +138,7 @@ def _both_ways(
     layers: list[tuple[int, int]] | None = None,
 ) -> tuple[Any, Any]:
     """First → second, and second → first at the same pairs of layers."""
-    from thinkalike.activations.architectures import layers_of
+    from thinkalike.systems.architectures import layers_of
 
     pairs = layers or same_layers(layers_of(workshop.model(names[0])).n_blocks)
     turned = [(b, a) for a, b in pairs]
@@ -168,7 +168,7 @@ def _seeds(
 
 
 def _widths(workshop: Workshop, names: tuple[str, str]) -> dict[str, pd.DataFrame]:
-    from thinkalike.activations.architectures import layers_of
+    from thinkalike.systems.architectures import layers_of
 
     depths = [layers_of(workshop.model(name)).n_blocks for name in names]
     pairs = (

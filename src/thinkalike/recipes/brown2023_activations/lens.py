@@ -61,7 +61,7 @@ def fetch(name: str, folder: str | Path | None) -> Path:
 def _empty_decoder(sizes: Mapping[str, Any], folder: Path) -> Any:
     import torch
 
-    from thinkalike.models.solu import NanoDecoderConfig, NanoDecoderForCausalLM
+    from thinkalike.systems.bundled.solu import NanoDecoderConfig, NanoDecoderForCausalLM
 
     activation = ACTIVATIONS.get(str(sizes["act_fn"]).lower())
     odd = [key for key in ("shortformer_pos", "attn_only", "final_rms", "gated_mlp") if sizes.get(key)]

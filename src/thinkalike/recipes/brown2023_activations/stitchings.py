@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from thinkalike import models as bundled
 from thinkalike.errors import StoreError
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
 from thinkalike.recipes.places import is_bundled, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
+from thinkalike.systems import bundled
 
 if TYPE_CHECKING:
     from thinkalike.stitching import StitchResult
@@ -55,8 +55,8 @@ class Workshop:
         return open_system(locate(name, folder), task="causal", device=device).model
 
     def tokenizer(self, name: str) -> Any:
-        from thinkalike.activations.loading import load_processor
-        from thinkalike.activations.names import parse_name
+        from thinkalike.systems.loading import load_processor
+        from thinkalike.systems.names import parse_name
 
         source = self.settings.get("tokenizer") or name
         return load_processor(parse_name(locate(source, self.settings["models_folder"])), "text")
@@ -114,8 +114,8 @@ class Workshop:
 
     def cka(self, names: Mapping[str, str]) -> dict[str, Any]:
         """CKA between all blocks of the models (label → name): `values`, and `depths` of the models."""
-        from thinkalike.activations.architectures import layers_of
-        from thinkalike.measures.over_text import stream_cka
+        from thinkalike.streaming.over_text import stream_cka
+        from thinkalike.systems.architectures import layers_of
 
         s = self.settings
         about: dict[str, Any] = {"models": {label: self.identity(name) for label, name in names.items()}}

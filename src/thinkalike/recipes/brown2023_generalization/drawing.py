@@ -13,7 +13,7 @@ from thinkalike.charts.theme import LIGHT, SHAPES, themed
 from thinkalike.recipes.brown2023_generalization.groups import GENERALIZING, HEURISTIC
 
 if TYPE_CHECKING:
-    from thinkalike.comparison.clusters import Clusters
+    from thinkalike.inference.clusters import Clusters
 
 OTHERS = "others"
 FROM_BOTTOM = "share of the layers from the bottom model"

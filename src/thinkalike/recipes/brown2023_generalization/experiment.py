@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from thinkalike.comparison.clusters import Clusters, cluster_models
-from thinkalike.comparison.groups import GroupComparison, compare_groups
 from thinkalike.comparison.maps import smacof
+from thinkalike.inference.clusters import Clusters, cluster_models
+from thinkalike.inference.groups import GroupComparison, compare_groups
 from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization import NAME, drawing, verdicts
 from thinkalike.recipes.brown2023_generalization.barriers import barriers

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.comparison.model_distances import block_places, model_distances
-from thinkalike.measures.over_text import stream_cka
 from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.recipes.steps import Steps
+from thinkalike.streaming.over_text import stream_cka
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from thinkalike.measures.cka_matrix import CKAMatrix, Row
+    from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 
 Floats = npt.NDArray[np.float64]
 VARIANTS = {

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.activations.architectures import layers_of
 from thinkalike.errors import InvalidInput
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, is_right
+from thinkalike.systems.architectures import layers_of
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from thinkalike.activations.architectures import Stack
+    from thinkalike.systems.architectures import Stack
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

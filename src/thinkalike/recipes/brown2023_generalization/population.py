@@ -60,8 +60,8 @@ class Population:
 
 def paper_population(settings: Mapping[str, Any], steps: Steps) -> Population:
     """The hundred classifiers of McCoy et al. (2020), on MNLI and HANS."""
-    from thinkalike.activations.loading import load_config, load_processor
-    from thinkalike.activations.names import parse_name
+    from thinkalike.systems.loading import load_config, load_processor
+    from thinkalike.systems.names import parse_name
 
     folder, device, seed = (settings[name] for name in ("models_folder", "device", "seed"))
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings["n_models"])}

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from thinkalike.comparison.clusters import Clusters
-from thinkalike.comparison.groups import GroupComparison
+from thinkalike.inference.clusters import Clusters
+from thinkalike.inference.groups import GroupComparison
 from thinkalike.recipes.brown2023_generalization.groups import GENERALIZING, HEURISTIC
 from thinkalike.recipes.findings import Statement, Verdict
 

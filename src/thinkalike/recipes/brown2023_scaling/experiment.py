@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from thinkalike.errors import ModelError
-from thinkalike.recipes.blocks import find_blocks
+from thinkalike.inference.blocks import find_blocks
 from thinkalike.recipes.brown2023_scaling import figures, verdicts
 from thinkalike.recipes.brown2023_scaling.random_family import random_family
 from thinkalike.recipes.brown2023_scaling.streams import Streams

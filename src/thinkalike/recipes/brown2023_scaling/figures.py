@@ -10,7 +10,7 @@ import pandas as pd
 
 from thinkalike.charts.heatmap import similarity_matrix
 from thinkalike.charts.theme import LIGHT, layered, themed
-from thinkalike.recipes.blocks import Floats
+from thinkalike.inference.blocks import Floats
 from thinkalike.recipes.brown2023_scaling.verdicts import Values
 from thinkalike.recipes.findings import Figure
 

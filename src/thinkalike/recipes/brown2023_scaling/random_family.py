@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from thinkalike import models
 from thinkalike.progress import without_bars
+from thinkalike.systems import bundled
 
 SHAPES = {"random-32": (32, 4, 2), "random-48": (48, 4, 6), "random-64": (64, 5, 4)}
 """Name → width, blocks, heads; the heads of the second are the odd ones"""
@@ -17,7 +17,7 @@ def random_family(folder: Path) -> dict[str, Any]:
     import torch
     from transformers import AutoTokenizer, GPTNeoXConfig, GPTNeoXForCausalLM
 
-    place = models.resolve("nano-gpt2")
+    place = bundled.resolve("nano-gpt2")
     assert place is not None
     tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
     for seed, (name, (width, layers, heads)) in enumerate(SHAPES.items()):

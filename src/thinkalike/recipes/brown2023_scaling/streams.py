@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from thinkalike import models
-from thinkalike.recipes.blocks import Floats
+from thinkalike.inference.blocks import Floats
 from thinkalike.recipes.places import identity, locate
 from thinkalike.recipes.steps import Steps
+from thinkalike.systems import bundled
 
 Pair = tuple[str, str]
 
@@ -27,7 +27,7 @@ class Streams:
 
     @property
     def text(self) -> Path:
-        return models.sample_text() if self.settings["text"] is None else Path(self.settings["text"])
+        return bundled.sample_text() if self.settings["text"] is None else Path(self.settings["text"])
 
     def place(self, model: str) -> str:
         return locate(model, self.settings["models_folder"])
@@ -52,7 +52,7 @@ class Streams:
     def _stream(
         self, names: Sequence[str], *, untrained: bool = False, drop_first: int = 0
     ) -> dict[str, Floats]:
-        from thinkalike.measures import stream_cka
+        from thinkalike.streaming import stream_cka
 
         reading = {k: self.settings[k] for k in ("length", "max_batches", "dtype", "seed")}
         reading |= {"drop_first": drop_first}
@@ -90,9 +90,9 @@ class Streams:
         return found
 
     def _measure_loss(self, name: str) -> dict[str, float]:
-        from thinkalike.activations.loading import load_config, load_headed, load_processor
-        from thinkalike.activations.names import parse_name
-        from thinkalike.training.evaluate import causal_log_probabilities
+        from thinkalike.systems.likelihood import causal_log_probabilities
+        from thinkalike.systems.loading import load_config, load_headed, load_processor
+        from thinkalike.systems.names import parse_name
 
         where = parse_name(self.place(name))
         model: Any = load_headed(where, load_config(where), "AutoModelForCausalLM")
@@ -105,8 +105,8 @@ class Streams:
 
     def shape(self, name: str) -> dict[str, float]:
         """Width, depth, units of an attention head and how many of them rotate, from the configuration."""
-        from thinkalike.activations.loading import load_config
-        from thinkalike.activations.names import parse_name
+        from thinkalike.systems.loading import load_config
+        from thinkalike.systems.names import parse_name
 
         return head_shape(load_config(parse_name(self.place(name))))
 

@@ -11,10 +11,10 @@ from itertools import combinations
 
 import numpy as np
 
-from thinkalike.comparison.agreement import spearman
-from thinkalike.comparison.words import listed, number
-from thinkalike.recipes.blocks import Blocks, Floats, find_blocks
+from thinkalike.inference.agreement import spearman
+from thinkalike.inference.blocks import Blocks, Floats, find_blocks
 from thinkalike.recipes.findings import Statement, Verdict
+from thinkalike.wording import listed, number
 
 Values = Mapping[tuple[str, str], Floats]
 TREND = 0.8

@@ -14,12 +14,12 @@ import pandas as pd
 
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import Row, span_of
 from thinkalike.comparison.similarity_matrix import FEATURES, shared_features, stacked_importance
-from thinkalike.comparison.weighted_tau import tau_matrix
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.blocks import Floats
+from thinkalike.inference.weighted_tau import tau_matrix
+from thinkalike.labels import Row, span_of
 from thinkalike.progress import progress
-from thinkalike.recipes.blocks import Floats
 from thinkalike.recipes.findings import Figure, Statement
 from thinkalike.recipes.places import lacking
 from thinkalike.recipes.salle2024 import beyond_figures as figures
@@ -181,9 +181,9 @@ def _position_importance(table: pd.DataFrame) -> Floats:
 def without_positions(work: Work, comparison: Comparison, name: str) -> list[float]:
     """Importance of word position in every layer of a model that is not told where a word stands."""
     from thinkalike.activations import extract
-    from thinkalike.activations.loading import load_config, load_model, load_processor
-    from thinkalike.activations.names import parse_name
     from thinkalike.comparison.profiling import profile
+    from thinkalike.systems.loading import load_config, load_model, load_processor
+    from thinkalike.systems.names import parse_name
 
     where = parse_name(work.place(name))
     stack = load_model(where, load_config(where))

@@ -13,10 +13,10 @@ from thinkalike.charts.theme import LIGHT, layered, system_color, system_shape, 
 from thinkalike.comparison import chart_tables, plots
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.words import readable
-from thinkalike.recipes.blocks import Floats
+from thinkalike.inference.blocks import Floats
 from thinkalike.recipes.findings import Figure
 from thinkalike.report import frames
+from thinkalike.wording import readable
 
 
 def interactions(rows: pd.DataFrame) -> Figure:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from thinkalike.comparison.agreement import spearman
-from thinkalike.comparison.words import listed, number, readable
-from thinkalike.recipes.blocks import Floats
+from thinkalike.inference.agreement import spearman
+from thinkalike.inference.blocks import Floats
 from thinkalike.recipes.findings import Statement
+from thinkalike.wording import listed, number, readable
 
 GAIN = 0.02
 """Interactions matter when they add so much to the held-out ρ of half of the layers"""

@@ -16,9 +16,9 @@ from thinkalike.comparison.chart_tables import item_values
 from thinkalike.comparison.comparing import System, compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.rows import row_name, span_of
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import StoreError
+from thinkalike.labels import row_name, span_of
 from thinkalike.recipes.findings import Findings, Statement
 from thinkalike.recipes.places import identity, locate, require
 from thinkalike.recipes.salle2024 import verdicts

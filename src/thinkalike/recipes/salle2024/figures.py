@@ -8,14 +8,14 @@ from thinkalike.charts.heatmap import feature_correlations
 from thinkalike.charts.theme import LIGHT, themed
 from thinkalike.comparison import chart_tables, plots
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.rows import row_name
 from thinkalike.comparison.similarity_matrix import FEATURES
-from thinkalike.comparison.words import number, readable
+from thinkalike.labels import row_name
 from thinkalike.recipes.findings import Figure
 from thinkalike.recipes.salle2024.experiment import extremes
 from thinkalike.recipes.salle2024.verdicts import POSITION
 from thinkalike.report import frames
 from thinkalike.report.figures import pair_figure
+from thinkalike.wording import number, readable
 
 
 def draw(comparison: Comparison, state_space: str, layers: tuple[int, int]) -> list[Figure]:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.agreement import Agreement, spearman
-from thinkalike.comparison.words import listed, number, p_text, readable, signed
-from thinkalike.recipes.blocks import Floats, find_blocks
+from thinkalike.inference.agreement import Agreement, spearman
+from thinkalike.inference.blocks import Floats, find_blocks
 from thinkalike.recipes.findings import Statement
+from thinkalike.wording import listed, number, p_text, readable, signed
 
 POS, POSITION, NUMBER = "part_of_speech", "word_position", "number"
 MOST = 0.75

@@ -1,0 +1,1 @@
+"""Statistics on results: nulls, resampling, intervals, tests. No prose, no files."""

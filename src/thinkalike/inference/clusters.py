@@ -1,0 +1,125 @@
+"""Clusters of models: what their distances group together, and whether given groups are found again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.errors import InvalidInput
+from thinkalike.inference.groups import Labels, model_names, relabellings
+from thinkalike.labels import Floats
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Method = Literal["average", "complete", "single", "ward", "weighted"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters:
+    """A hierarchical clustering of models, and how well it agrees with given groups."""
+
+    systems: tuple[str, ...]
+    labels: Labels = field()
+    """(n_systems,) the cluster of each, from 0"""
+    merges: Floats = field()
+    """(n_systems − 1, 4) SciPy's linkage matrix"""
+    groups: tuple[str, ...] | None
+    adjusted_rand: float
+    """Agreement of clusters and groups: 1 the same, about 0 by chance; NaN without groups"""
+    p: float
+    """Share of relabellings of the models that agree at least as well"""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model."""
+        frame = pd.DataFrame({"system": self.systems, "cluster": self.labels})
+        return frame if self.groups is None else frame.assign(group=self.groups)
+
+    def plot(self, *, theme: str = "light") -> alt.LayerChart:
+        """The tree, with the groups as colours of the names."""
+        from thinkalike.charts.groups import dendrogram
+        from thinkalike.charts.theme import get_theme, themed
+
+        return themed(dendrogram(*self.tree(), theme=get_theme(theme)), get_theme(theme))
+
+    def tree(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """What `charts.groups.dendrogram` draws: the forks, and the leaves from top to bottom."""
+        return _drawn(self.merges, self.systems, self.groups or ("models",) * len(self.systems))
+
+
+def cluster_models(
+    distances: Floats,
+    *,
+    systems: Sequence[str] | None = None,
+    groups: Sequence[Hashable] | None = None,
+    n_clusters: int | None = None,
+    method: Method = "average",
+    n_permutations: int = 9999,
+    seed: int = 0,
+) -> Clusters:
+    """Cluster models hierarchically by their distances (m, m), and compare the clusters with given groups.
+
+    As many clusters as groups unless `n_clusters` says otherwise. The agreement is the adjusted Rand index
+    (Hubert and Arabie 1985); p is the share of relabellings of the models that reach it.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+    from sklearn.metrics import adjusted_rand_score
+
+    m = len(distances)
+    names = model_names(systems, m)
+    if np.shape(distances) != (m, m) or not np.isfinite(distances).all():
+        raise InvalidInput(f"Clustering needs finite distances (m, m), not shape {np.shape(distances)}.")
+    if groups is not None and len(groups) != m:
+        raise InvalidInput(f"There are {m} models and {len(groups)} group labels: give one per model.")
+    n_clusters = n_clusters or (len(set(groups)) if groups is not None else None)
+    if n_clusters is None or not 1 <= n_clusters <= m:
+        raise InvalidInput(f"n_clusters is {n_clusters}: give 1 to {m}, or the groups to find again.")
+    # Penalties may depend on the direction; a tree cannot.
+    symmetric = (np.asarray(distances, dtype=np.float64) + np.transpose(distances)) / 2
+    merges = linkage(squareform(symmetric, checks=False), method=method, optimal_ordering=True)
+    labels = fcluster(merges, n_clusters, criterion="maxclust").astype(np.int64) - 1
+    found, p = float("nan"), float("nan")
+    if groups is not None:
+        _, codes = np.unique([str(g) for g in groups], return_inverse=True)
+        labellings = relabellings(codes, n_permutations, np.random.default_rng(seed))
+        found = float(adjusted_rand_score(codes, labels))
+        # Over relabellings only the number of pairs that are together in both moves the index.
+        together = [_together(one, labels) for one in labellings]
+        p = float(np.mean(np.array(together) >= _together(codes, labels)))
+    return Clusters(
+        systems=names,
+        labels=labels,
+        merges=merges,
+        groups=None if groups is None else tuple(str(g) for g in groups),
+        adjusted_rand=found,
+        p=p,
+        settings={"n_clusters": n_clusters, "method": method, "seed": seed},
+    )
+
+
+def _together(a: Labels, b: Labels) -> int:
+    """Ordered pairs of models that share a label in both."""
+    return int(((a[:, None] == a[None, :]) & (b[:, None] == b[None, :])).sum())
+
+
+def _drawn(
+    merges: Floats, systems: Sequence[str], groups: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tree as line segments, and its leaves from top to bottom."""
+    from scipy.cluster.hierarchy import dendrogram
+
+    tree = dendrogram(merges, no_plot=True)
+    segments = [
+        {"fork": fork, "corner": corner, "height": height, "place": (place - 5) / 10}
+        for fork, (heights, places) in enumerate(zip(tree["dcoord"], tree["icoord"], strict=True))
+        for corner, (height, place) in enumerate(zip(heights, places, strict=True))
+    ]
+    order = tree["leaves"] or []
+    leaves = [{"place": k, "system": systems[i], "group": groups[i]} for k, i in enumerate(order)]
+    return pd.DataFrame(segments), pd.DataFrame(leaves)

@@ -1,0 +1,235 @@
+"""Groups of models: how alike models are within groups and between them.
+
+Pairs share models, so pairs are not independent: intervals resample models, tests relabel them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats, Layer
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupComparison:
+    """Values within and between groups of models, for the whole models or layer by layer."""
+
+    systems: tuple[str, ...]
+    groups: tuple[str, ...]
+    """Of each system"""
+    kind: Literal["similarity", "distance"]
+    means: pd.DataFrame = field()
+    """One row per layer and pair of groups: layer, pair, within (one group?), mean, low, high, n_pairs"""
+    separation: pd.DataFrame = field()
+    """One row per layer: how much farther apart models of different groups are than models of one (mean
+    between − mean within for distances, the reverse for similarities) with low, high, p of that layer, and
+    p_any, corrected for having looked at all layers"""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per layer and pair of groups."""
+        return self.means.copy()
+
+    def plot(self, *, theme: str = "light") -> alt.LayerChart:
+        """Means with intervals, over layers where there are layers (Figure 2 of Brown et al. 2023)."""
+        from thinkalike.charts.groups import group_means
+        from thinkalike.charts.theme import get_theme, themed
+
+        chart = group_means(self.means, label=self.kind, theme=get_theme(theme))
+        return themed(chart, get_theme(theme))
+
+
+def compare_groups(
+    values: Floats,
+    groups: Sequence[Hashable],
+    *,
+    systems: Sequence[str] | None = None,
+    layers: Sequence[Layer] | None = None,
+    kind: Literal["similarity", "distance"] = "distance",
+    n_resamples: int = 2000,
+    n_permutations: int = 9999,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> GroupComparison:
+    """Compare models of the same group with models of different groups.
+
+    Parameters
+    ----------
+    values : (m, m) between models, or (n_layers, m, m) layer by layer; not symmetric if direction matters.
+    groups : of each of the m models; at least two groups of at least two models.
+    n_resamples : bootstrap samples of *models*, with replacement within their groups. Pairs of a model with
+        its own copy are left out.
+    n_permutations : relabellings of the models by group; all of them where they are fewer.
+    """
+    stack, names, layer_names = _checked(values, groups, systems, layers)
+    order, codes = np.unique([str(g) for g in groups], return_inverse=True)
+    rng = np.random.default_rng(seed)
+    copies = _resampled(codes, n_resamples, rng)
+    labellings = relabellings(codes, n_permutations, rng)
+    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+    sign = 1.0 if kind == "distance" else -1.0
+    return GroupComparison(
+        systems=names,
+        groups=tuple(str(g) for g in groups),
+        kind=kind,
+        means=_means(stack, layer_names, order, codes, copies, ends),
+        separation=_separations(sign * stack, layer_names, codes, copies, labellings, ends),
+        settings={
+            "n_resamples": n_resamples,
+            "n_permutations": len(labellings),
+            "confidence": confidence,
+            "seed": seed,
+        },
+    )
+
+
+def _means(
+    stack: Floats, layers: Sequence[Any], order: Any, codes: Labels, copies: Floats, ends: list[float]
+) -> pd.DataFrame:
+    rows = []
+    for layer, matrix in zip(layers, stack, strict=True):
+        for a, b in combinations_with_replacement(range(len(order)), 2):
+            pairs = _pairs(codes, a, b)
+            low, high = np.nanquantile(_weighted_means(matrix, pairs, copies), ends)
+            if pairs.sum() == 2:  # of two models there is one pair, whatever is drawn: no interval
+                low = high = np.nan
+            rows.append(
+                {
+                    "layer": layer,
+                    "pair": f"{order[a]} – {order[b]}",
+                    "within": a == b,
+                    "mean": matrix[pairs].mean(),
+                    "low": low,
+                    "high": high,
+                    "n_pairs": int(pairs.sum()) // 2,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _separations(
+    stack: Floats,
+    layers: Sequence[Any],
+    codes: Labels,
+    copies: Floats,
+    labellings: list[Labels],
+    ends: list[float],
+) -> pd.DataFrame:
+    """Of distances: mean between groups − mean within, its interval over models, and p over relabellings."""
+    between, within = _between_and_within(codes)
+    found = _separation(stack, codes)
+    null = np.array([_separation(stack, labelling) for labelling in labellings])
+    rows = []
+    for k, (layer, matrix) in enumerate(zip(layers, stack, strict=True)):
+        resampled = _weighted_means(matrix, between, copies) - _weighted_means(matrix, within, copies)
+        low, high = np.nanquantile(resampled, ends)
+        beaten = null >= found[k] - 1e-12 * np.abs(stack).max()  # the same partition again, but for rounding
+        p, p_any = beaten[:, k].mean(), beaten.any(axis=1).mean()
+        rows.append(
+            {"layer": layer, "separation": found[k], "low": low, "high": high, "p": p, "p_any": p_any}
+        )
+    return pd.DataFrame(rows)
+
+
+def _checked(
+    values: Floats,
+    groups: Sequence[Hashable],
+    systems: Sequence[str] | None,
+    layers: Sequence[Layer] | None,
+) -> tuple[Floats, tuple[str, ...], Sequence[Any]]:
+    stack = np.asarray(values, dtype=np.float64)
+    stack = stack[None] if stack.ndim == 2 else stack
+    m = len(groups)
+    if stack.ndim != 3 or stack.shape[1:] != (m, m):
+        raise InvalidInput(
+            f"The values have shape {np.shape(values)} and there are {m} group labels: expected ({m}, {m}), "
+            f"or (n_layers, {m}, {m})."
+        )
+    counts = pd.Series([str(g) for g in groups]).value_counts()
+    if len(counts) < 2 or counts.min() < 2:
+        raise InvalidInput(
+            f"Within and between need two groups of two models or more: {counts.to_dict()} were given."
+        )
+    if layers is not None and len(layers) != len(stack):
+        raise InvalidInput(f"There are {len(stack)} matrices and {len(layers)} layers to name them.")
+    names = model_names(systems, m)
+    bad = np.argwhere(~np.isfinite(stack) & ~np.eye(m, dtype=bool))
+    if len(bad):
+        _, i, j = bad[0]
+        raise InvalidInput(f"There is no finite value between {names[i]} and {names[j]}: leave one out.")
+    whole: Sequence[Any] = ["all"] if np.ndim(values) == 2 else range(len(stack))
+    return stack, names, whole if layers is None else layers
+
+
+def model_names(systems: Sequence[str] | None, m: int) -> tuple[str, ...]:
+    names = tuple(f"model {k}" for k in range(m)) if systems is None else tuple(systems)
+    if len(names) != m:
+        raise InvalidInput(f"There are {m} models and {len(names)} names: give one per model.")
+    return names
+
+
+def _pairs(codes: Labels, a: int, b: int) -> npt.NDArray[np.bool_]:
+    """Ordered pairs of different models, one of group `a` and one of group `b`."""
+    one = (codes[:, None] == a) & (codes[None, :] == b)
+    return (one | one.T) & ~np.eye(len(codes), dtype=bool)
+
+
+def _between_and_within(codes: Labels) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    same = codes[:, None] == codes[None, :]
+    return ~same, same & ~np.eye(len(codes), dtype=bool)
+
+
+def _separation(stack: Floats, codes: Labels) -> Floats:
+    """Mean between groups − mean within, for each matrix: (n_layers,)."""
+    between, within = _between_and_within(codes)
+    return stack[:, between].mean(axis=1) - stack[:, within].mean(axis=1)
+
+
+def _resampled(codes: Labels, n: int, rng: np.random.Generator) -> Floats:
+    """How often each model is drawn in each resample of its group: (n, m)."""
+    copies = np.zeros((n, len(codes)))
+    for group in np.unique(codes):
+        members = np.flatnonzero(codes == group)
+        copies[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=n)
+    return copies
+
+
+def _weighted_means(matrix: Floats, pairs: npt.NDArray[np.bool_], copies: Floats) -> Floats:
+    """The mean over chosen pairs in every resample: (n,); NaN where a resample has no such pair."""
+    total = ((copies @ np.where(pairs, matrix, 0.0)) * copies).sum(axis=1)
+    count = ((copies @ pairs.astype(np.float64)) * copies).sum(axis=1)
+    return np.divide(total, count, out=np.full(len(copies), np.nan), where=count > 0)
+
+
+def relabellings(codes: Labels, n: int, rng: np.random.Generator) -> list[Labels]:
+    """All assignments of models to groups of these sizes; where too many, the given one and `n` random."""
+    sizes = np.bincount(codes)
+    count = math.factorial(len(codes)) // math.prod(math.factorial(int(size)) for size in sizes)
+    if count > n:
+        return [codes, *(rng.permutation(codes) for _ in range(n))]
+    return [np.array(labels) for labels in sorted(set(_arrangements(tuple(int(s) for s in sizes))))]
+
+
+def _arrangements(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every sequence with sizes[g] entries g."""
+    if not any(sizes):
+        yield ()
+    for group, size in enumerate(sizes):
+        if size:
+            fewer = (*sizes[:group], size - 1, *sizes[group + 1 :])
+            for rest in _arrangements(fewer):
+                yield (group, *rest)

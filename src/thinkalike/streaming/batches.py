@@ -1,0 +1,105 @@
+"""Rows of passages → batches for CKA: a batch per passage, or rows of several passages mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.streaming.sums import FEWEST_ITEMS
+
+Ints = npt.NDArray[np.int64]
+MIXED = 4  # so many batches' worth of rows are gathered before they are mixed
+
+
+class Batch(NamedTuple):
+    """For every layer its rows (n_rows, n_units_l), and the unit of the jackknife that they belong to."""
+
+    layers: list[Any]
+    unit: Hashable
+
+
+class PassageBatches:
+    """A batch of every passage: CKA among the items of one context, as in Brown et al. 2023."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+
+    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[Batch]:
+        """Batches from the rows of some passages, `n_rows` of each."""
+        ends = np.cumsum(n_rows)
+        for start, end, unit in zip(ends - n_rows, ends, units, strict=True):
+            if end - start < FEWEST_ITEMS:
+                self.skipped += 1
+                continue
+            yield Batch([X[start:end] for X in layers], unit)
+
+    def rest(self) -> Iterator[Batch]:
+        """What is left at the end."""
+        return iter(())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all rows that were taken are in batches."""
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return {"skipped": self.skipped}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.skipped = state["skipped"]
+
+
+class MixedBatches:
+    """Batches of rows from several passages, drawn in one seeded order for all layers of all models.
+
+    A pool of passages is a unit of its own: no two pools share a row.
+    """
+
+    def __init__(self, batch_size: int, *, seed: int = 0) -> None:
+        self.batch_size, self.rng = batch_size, np.random.default_rng(seed)
+        self.skipped = self.n_pools = 0
+        self._pool: list[Sequence[Any]] = []
+        self._n_rows = 0
+
+    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[Batch]:
+        """Batches once enough passages have come."""
+        self._pool.append(list(layers))
+        self._n_rows += int(n_rows.sum())
+        if self._n_rows >= MIXED * self.batch_size:
+            yield from self._mixed(self._n_rows // self.batch_size)
+
+    def rest(self) -> Iterator[Batch]:
+        """The last pool; left out if it is less than half a batch and others have come."""
+        if self._n_rows >= self.batch_size / 2 or (not self.n_pools and self._n_rows >= FEWEST_ITEMS):
+            yield from self._mixed(max(1, self._n_rows // self.batch_size))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all rows that were taken are in batches."""
+        return not self._pool
+
+    def state(self) -> dict[str, Any]:
+        return {"n_pools": self.n_pools, "rng": self.rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
+
+    def _mixed(self, n_batches: int) -> Iterator[Batch]:
+        layers = [_joined(parts) for parts in zip(*self._pool, strict=True)]
+        order = self.rng.permutation(self._n_rows)
+        unit = f"pool {self.n_pools}"
+        self._pool, self._n_rows = [], 0
+        self.n_pools += 1
+        for rows in np.array_split(order, n_batches):
+            yield Batch([X[rows] for X in layers], unit)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import torch
+
+    return torch.cat(list(parts))

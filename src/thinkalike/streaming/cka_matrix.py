@@ -1,0 +1,175 @@
+"""`CKAMatrix`: what streaming CKA found, how sure it is, and what to beware of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.errors import UnknownName
+from thinkalike.measures.inputs import Array
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Row = tuple[str, int | str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CKAMatrix:
+    """CKA between all layers of all systems, over a stream of batches.
+
+    Attributes
+    ----------
+    rows
+        (system, layer) of each row and column.
+    values, standard_errors : (n_rows, n_rows)
+    top_share : (n_rows,)
+        Share of each layer's HSIC with itself in the pairs of 1 % of the items; about 0.02 if all are alike.
+    trace
+        One row per batch: batches, items, mean (of the values between systems, or off the diagonal of one),
+        and the largest standard_error.
+    units
+        What the standard errors are over, and how many: {"documents": 120}.
+    stopped
+        "precision", "max_batches", or "end" of the text.
+    cautions
+        Sentences for people.
+    """
+
+    rows: tuple[Row, ...]
+    values: Array = field()
+    standard_errors: Array = field()
+    top_share: Array = field()
+    trace: pd.DataFrame = field()
+    units: Mapping[str, int]
+    stopped: Literal["precision", "max_batches", "end"]
+    cautions: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    measure: str = "cka"
+    kind: Literal["similarity", "distance"] = "similarity"
+
+    def __repr__(self) -> str:
+        unit, count = next(iter(self.units.items()))
+        return (
+            f"CKAMatrix({len(self.rows)} layers of {', '.join(self.systems)}; {self.n_items} items in "
+            f"{len(self.trace)} batches of {count} {unit})"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html(float_format=lambda value: f"{value:.2f}", border=0)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(system for system, _ in self.rows))
+
+    @property
+    def n_items(self) -> int:
+        return int(self.trace["items"].iloc[-1])
+
+    def block(self, a: str, b: str) -> Array:
+        """The values between the layers of `a` (rows) and of `b` (columns)."""
+        return self.values[np.ix_(self._places(a), self._places(b))]
+
+    def error_block(self, a: str, b: str) -> Array:
+        """The standard errors of `block`."""
+        return self.standard_errors[np.ix_(self._places(a), self._places(b))]
+
+    def table(self) -> pd.DataFrame:
+        """Layers × layers, named `system:layer`."""
+        names = [f"{system}:{layer}" for system, layer in self.rows]
+        return pd.DataFrame(self.values, index=names, columns=names)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per ordered pair of layers."""
+        n = len(self.rows)
+        systems, layers = ([str(row[k]) for row in self.rows] for k in (0, 1))
+        return pd.DataFrame(
+            {
+                "system_a": np.repeat(systems, n),
+                "layer_a": np.repeat(layers, n),
+                "system_b": np.tile(systems, n),
+                "layer_b": np.tile(layers, n),
+                "value": self.values.ravel(),
+                "standard_error": self.standard_errors.ravel(),
+            }
+        )
+
+    def layer_frame(self) -> pd.DataFrame:
+        """One row per layer: how much of its HSIC few items carry."""
+        systems, layers = ([str(row[k]) for row in self.rows] for k in (0, 1))
+        return pd.DataFrame({"system": systems, "layer": layers, "top_share": self.top_share})
+
+    def plot(self, *, theme: str = "light") -> alt.LayerChart:
+        """The heatmap, with the boundaries between systems."""
+        from thinkalike.charts.heatmap import similarity_matrix
+        from thinkalike.charts.theme import get_theme, themed
+
+        n = len(self.rows)
+        names = [f"{system}:{layer}" for system, layer in self.rows]
+        data = pd.DataFrame(
+            {
+                "i": np.repeat(np.arange(n), n),
+                "j": np.tile(np.arange(n), n),
+                "a": np.repeat(names, n),
+                "b": np.tile(names, n),
+                "value": self.values.ravel(),
+            }
+        )
+        systems = [
+            (name, [str(layer) for system, layer in self.rows if system == name]) for name in self.systems
+        ]
+        chart = similarity_matrix(
+            data.dropna(),
+            systems=systems,
+            domain=(0.0, 1.0),
+            label="CKA",
+            diverging=False,
+            every=-(-n // 30),
+            theme=get_theme(theme),
+        )
+        return themed(chart, get_theme(theme))
+
+    def plot_convergence(self, *, theme: str = "light") -> alt.VConcatChart:
+        """The mean and the largest standard error as batches came in."""
+        from thinkalike.charts.convergence import convergence
+        from thinkalike.charts.theme import get_theme, themed
+
+        precision = self.settings.get("precision")
+        return themed(convergence(self.trace, precision=precision, theme=get_theme(theme)), get_theme(theme))
+
+    def save(self, folder: str | Path) -> Path:
+        """Write cka, layers and convergence as Parquet and CSV, and settings.json, into `folder`."""
+        from thinkalike.provenance import RUNNING_MODELS, versions
+        from thinkalike.stimuli.files import replacing
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = {"cka": self.to_frame(), "layers": self.layer_frame(), "convergence": self.trace}
+        for name, table in tables.items():
+            with replacing(folder / f"{name}.parquet") as path:
+                table.to_parquet(path, index=False)
+            with replacing(folder / f"{name}.csv") as path:
+                table.to_csv(path, index=False)
+        about = {
+            "measure": self.measure,
+            "systems": self.systems,
+            "units": dict(self.units),
+            "stopped": self.stopped,
+            "cautions": self.cautions,
+            "settings": dict(self.settings),
+            "versions": versions(RUNNING_MODELS),
+        }
+        with replacing(folder / "settings.json") as path:
+            path.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return folder
+
+    def _places(self, system: str) -> list[int]:
+        if system not in self.systems:
+            raise UnknownName.among("system", system, self.systems)
+        return [k for k, row in enumerate(self.rows) if row[0] == system]

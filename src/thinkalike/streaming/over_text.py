@@ -1,0 +1,228 @@
+"""`stream_cka`: CKA between all layers of several models over running text, documents, or pairs of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.text import PackedText, Split
+from thinkalike.streaming.batches import MixedBatches, PassageBatches
+from thinkalike.streaming.checkpoint import Checkpoint
+from thinkalike.streaming.cka_matrix import CKAMatrix, Row
+from thinkalike.streaming.passages import Padding, Passages
+from thinkalike.streaming.reading import (
+    LEVELS,
+    Document,
+    HowToRead,
+    Level,
+    ReadingModel,
+    documents_of,
+    own_tokens,
+    packed_tokens,
+    shared_documents,
+)
+from thinkalike.streaming.stream import Trace, make_matrix, model_batches, run_stream
+from thinkalike.streaming.sums import FEWEST_UNITS, Average, StreamingCKA
+from thinkalike.streaming.systems import System, chosen_layers, open_systems
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from thinkalike.systems.hooks import Layer
+
+Batching = Literal["sequence", "tokens"]
+BATCHINGS = ("sequence", "tokens")
+ROWS_OF_A_BATCH = {"token": 1024, "word": 1024, "sequence": 256}
+
+
+def stream_cka(
+    models: Sequence[str | Path | nn.Module] | Mapping[str, str | Path | nn.Module],
+    text: str | Path | Sequence[Document] | PackedText,
+    *,
+    level: Level = "token",
+    batch: Batching | None = None,
+    batch_size: int | None = None,
+    pack: bool = True,
+    split: Split | None = None,
+    length: int | None = None,
+    padding: Padding = "mask",
+    pooling: str | None = None,
+    bos: bool | None = None,
+    drop_first: int = 0,
+    site: str = "residual",
+    layers: Sequence[Layer] | None = None,
+    average: Average = "hsic",
+    precision: float | None = None,
+    max_batches: int = 1000,
+    tokenizer: Any = None,
+    device: str | None = None,
+    dtype: str = "float32",
+    gram_dtype: str = "float64",
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+) -> CKAMatrix:
+    """CKA between all layers of all `models`, in one pass over `text` that all of them read together.
+
+    Parameters
+    ----------
+    models
+        Hub ids, folders, bundled models, or loaded models; a mapping gives them names of their own.
+    text
+        The path of a text file or of a folder of them, documents as strings, pairs of texts, or `PackedText`.
+        Of a longer text the first 20 million tokens are read.
+    level
+        A row is a "token" (all models need the same tokenizer), a "word" (each model reads its own tokens),
+        or a whole "sequence" (pooled).
+    batch
+        "sequence": a batch per passage, CKA within contexts (Brown et al. 2023). "tokens": rows of several
+        passages mixed in seeded order, the same for all models. Rows that are sequences are always mixed.
+    batch_size
+        Rows of a mixed batch.
+    pack
+        Join documents and cut them into passages of equal length. Without, a passage is a document, padded.
+    split
+        What a document of a file or folder is: "files", "paragraphs" or "lines". If not given, the files of a
+        folder and the paragraphs of a file.
+    length
+        Of a passage in tokens (in words, for level="word"); as much as all models read, 1,024 at most.
+    padding
+        "keep" makes rows of the padding of unpacked documents too, as Brown et al. did with BERT.
+    pooling
+        Of the tokens of a word (the last) or a sequence (their mean).
+    bos, drop_first
+        Put a beginning-of-sequence token before every passage; leave out its first tokens, whose norm may be
+        huge.
+    site, layers
+        Where to read (see `ta.extract`), and which layers; all.
+    average
+        "hsic": the ratio of summed HSICs. "ratio": the mean of each batch's CKA, as in Brown et al.
+    precision
+        Stop when the largest standard error, by jackknife over documents, is at most this.
+    max_batches
+        Stop after so many in any case.
+    seed
+        Of the order in which passages are read, one for all models, and of mixed batches.
+    tokenizer
+        If not the models' own: one for all, or name → tokenizer.
+    dtype, gram_dtype
+        Of the models' weights, and of the Gram matrices; sums over batches are float64.
+    checkpoint
+        A file for the state so far: the same call again goes on from there. It is gone when all is done.
+    """
+    how = HowToRead(_known("level", level, LEVELS), length, padding, pooling, bos, drop_first, split)
+    batching = _batching(batch, batch_size, level, seed)
+    systems = open_systems(models, device=device, dtype=dtype, tokenizer=tokenizer)
+    passages = _passages(text, [system.about for system in systems], how, pack, seed)
+    labels = [chosen_layers(system, site, layers) for system in systems]
+    rows: list[Row] = [(s.about.name, label) for s, own in zip(systems, labels, strict=True) for label in own]
+    stream = StreamingCKA([f"{system}:{layer}" for system, layer in rows], average=average, dtype=gram_dtype)
+    unit = _unit(batching, passages)
+    settings = {
+        "over": "text",
+        **asdict(how),
+        "packed": pack,
+        "batch": "sequence" if isinstance(batching, PassageBatches) else "tokens",
+        "batch_size": getattr(batching, "batch_size", None),
+        "site": site,
+        "average": average,
+        "precision": precision,
+        "max_batches": max_batches,
+        "dtype": dtype,
+        "gram_dtype": gram_dtype,
+        "seed": seed,
+        "models": {system.about.name: system.origin for system in systems},
+        "text": passages.digest(),
+    }
+    history: Trace = []
+    start, done = 0, lambda position: None
+    if checkpoint is not None:
+        saved = Checkpoint(checkpoint, _key(settings, systems, rows))
+        start = saved.resume(stream, history, batching)
+        done = partial(saved.save, stream=stream, trace=history, batching=batching)
+    batches = model_batches(
+        [system.stack for system in systems],
+        labels,
+        passages,
+        batching,
+        site=site,
+        by_document=unit == "documents",
+        seed=seed,
+        start=start,
+        done=done,
+    )
+    trace, stopped = run_stream(
+        batches, rows, stream, precision=precision, max_batches=max_batches, trace=history
+    )
+    if checkpoint is not None:
+        saved.finish()
+    notes = _notes(unit, batching, passages)
+    return make_matrix(stream, rows, trace, stopped, unit=unit, settings=settings, notes=notes)
+
+
+def _key(settings: Mapping[str, Any], systems: Sequence[System], rows: Sequence[Row]) -> str:
+    """A digest of what the sums so far depend on; when to stop is not part of it."""
+    from thinkalike.provenance import digest_of
+
+    lasting = {name: value for name, value in settings.items() if name not in ("precision", "max_batches")}
+    return digest_of({**lasting, "identities": [s.identity() for s in systems], "rows": list(rows)})
+
+
+def _passages(text: Any, models: Sequence[ReadingModel], how: HowToRead, pack: bool, seed: int) -> Passages:
+    """The text as passages: packed, or document by document."""
+    if isinstance(text, PackedText):
+        return packed_tokens(models, text, how)
+    if how.level == "word" or (how.level == "sequence" and not pack):
+        return own_tokens(models, [_single(one) for one in documents_of(text, how.split)], how, seed=seed)
+    pairs = not isinstance(text, (str, Path)) and len(text) > 0 and isinstance(text[0], tuple)
+    if pairs or not pack:
+        return shared_documents(models, documents_of(text, how.split), how)
+    return packed_tokens(models, text, how)
+
+
+def _single(document: Document) -> str:
+    return document if isinstance(document, str) else " ".join(document)
+
+
+def _batching(
+    batch: Batching | None, batch_size: int | None, level: Level, seed: int
+) -> PassageBatches | MixedBatches:
+    if batch is not None:
+        _known("batch", batch, BATCHINGS)
+    if level == "sequence" and batch == "sequence":
+        raise InvalidInput("A row is a sequence here, so a batch cannot be one: leave out batch='sequence'.")
+    if batch == "tokens" or level == "sequence":
+        return MixedBatches(batch_size or ROWS_OF_A_BATCH[level], seed=seed)
+    if batch_size is not None:
+        raise InvalidInput(
+            "batch_size is for mixed batches; a batch of one sequence has its length. Use length."
+        )
+    return PassageBatches()
+
+
+def _unit(batching: PassageBatches | MixedBatches, passages: Passages) -> str:
+    """What the jackknife leaves out."""
+    if isinstance(batching, MixedBatches):
+        return "pools of passages"
+    return "documents" if len(set(passages.documents)) >= FEWEST_UNITS else "passages"
+
+
+def _notes(unit: str, batching: PassageBatches | MixedBatches, passages: Passages) -> list[str]:
+    notes = []
+    if unit == "passages":
+        notes.append(
+            f"The text has {len(set(passages.documents))} documents, too few for a jackknife over them: the "
+            "standard errors are over passages and may be too small, for neighbouring passages are alike."
+        )
+    if batching.skipped:
+        notes.append(f"{batching.skipped} passages had fewer than 4 rows and were left out.")
+    return notes
+
+
+def _known(what: str, name: Any, known: Sequence[str]) -> Any:
+    if name not in known:
+        raise UnknownName.among(what, name, known)
+    return name

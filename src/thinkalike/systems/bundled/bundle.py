@@ -1,0 +1,80 @@
+"""Where the bundled models are, and how to load them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thinkalike.errors import UnknownName
+from thinkalike.progress import without_bars
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+WEIGHTS = Path(__file__).parent / "weights"
+SAMPLE = Path(__file__).parent / "sample.txt"
+SAMPLE_BASELINES = Path(__file__).parent / "sample_baselines.npz"
+
+
+def names(*, revisions: bool = False) -> tuple[str, ...]:
+    """The bundled models, in the order of their families; with `revisions`, `NAME@stepN` as well."""
+    found = sorted(folder.name for folder in WEIGHTS.glob("*") if (folder / "config.json").exists())
+    order = {"bert": 0, "gpt2": 1, "mamba": 2, "gelu": 3, "solu": 4, "pythia": 5}
+
+    def place(name: str) -> tuple[int, tuple[int, ...], str]:
+        parts = name.replace("@step", "-").split("-")
+        numbers = tuple(int(part) for part in parts[2:] if part.isdigit())
+        return order.get(parts[1], len(order)), numbers, name
+
+    return tuple(name for name in sorted(found, key=place) if revisions or "@" not in name)
+
+
+def resolve(name: str, revision: str | None = None) -> Path | None:
+    """The folder of a bundled model, `NAME` or `NAME@REVISION`; None if the name is not one of ours.
+
+    The revision `main` is the model itself.
+    """
+    base, _, inside = name.partition("@")
+    revision = revision or inside or "main"
+    known = names(revisions=True)
+    if base not in known:
+        return None
+    wanted = base if revision == "main" else f"{base}@{revision}"
+    if wanted not in known:
+        offered = ["main", *(other.partition("@")[2] for other in known if other.startswith(f"{base}@"))]
+        raise UnknownName.among(f"revision of {base}", revision, offered)
+    return WEIGHTS / wanted
+
+
+def load(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A bundled model in float32, ready to run (`eval`), and its tokenizer."""
+    folder = resolve(name)
+    if folder is None:
+        raise UnknownName.among("bundled model", name, names(revisions=True))
+    return load_folder(folder)
+
+
+def load_folder(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model of a folder with the head it was trained with, in float32, and its tokenizer."""
+    import torch
+    from transformers import AutoTokenizer
+
+    import thinkalike.systems.bundled.solu  # noqa: F401  registers the decoder
+
+    with without_bars():
+        model = model_class(folder).from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+    return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def model_class(folder: Path) -> Any:
+    """The Auto class with the head that the folder's weights were trained with."""
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    architectures = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
+    return AutoModelForMaskedLM if "MaskedLM" in architectures[0] else AutoModelForCausalLM
+
+
+def sample_text() -> Path:
+    """A file of English prose that no bundled model was trained on: a paragraph a line, public domain."""
+    return SAMPLE

@@ -1,0 +1,213 @@
+"""From a name to configuration, weights and tokenizer, or to an error that says the way out."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import urllib.parse
+import urllib.request
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
+from thinkalike.progress import without_bars
+from thinkalike.systems.architectures import ARCHITECTURES, Stack, layers_of
+from thinkalike.systems.names import ModelName
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float32", "bfloat16", "float16", "auto")
+
+
+def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_code: bool = False) -> Any:
+    """The model's configuration, with the fields that our table sets.
+
+    What the hub's cache has is taken from there, and the network is not asked.
+    """
+    from transformers import AutoConfig
+
+    from thinkalike.systems.bundled import solu  # noqa: F401  # makes our own decoder known to the Auto classes
+
+    for package in ("gguf", "accelerate") if gguf_file else ():
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtra.needed(package, "gguf")
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
+    with _explained(name), _quiet():
+        try:
+            config = AutoConfig.from_pretrained(**name.files, **options, local_files_only=True)
+        except OSError:
+            if name.folder is not None:
+                raise
+            _check_hub_is_known()
+            config = AutoConfig.from_pretrained(**name.files, **options)
+    row = ARCHITECTURES.get(config.model_type)
+    for setting, value in (row.settings if row else {}).items():
+        setattr(config, setting, value)
+    return config
+
+
+def load_model(
+    name: ModelName,
+    config: Any,
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    device_map: Any = None,
+    gguf_file: str | None = None,
+    trust_remote_code: bool = False,
+    seed: int = 0,
+    blocks: str | None = None,
+) -> Stack:
+    """The model in evaluation mode; with `untrained`, its architecture with random weights from `seed`."""
+    import torch
+    from transformers import AutoModel
+
+    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    if name.untrained:
+        with torch.random.fork_rng(), _explained(name), _quiet():
+            torch.manual_seed(seed)
+            model = AutoModel.from_config(config, **options)
+        return layers_of(model.to(device).eval(), part=name.part, blocks=blocks)
+    if device_map is not None:
+        if importlib.util.find_spec("accelerate") is None:
+            raise MissingExtra.needed("accelerate", "big")
+        options["device_map"] = device_map
+    with _explained(name), _quiet():
+        model, info = AutoModel.from_pretrained(
+            **name.files, config=config, output_loading_info=True, **_gguf(gguf_file), **options
+        )
+    model = (model if device_map is not None else model.to(device)).eval()
+    stack = layers_of(model, part=name.part, blocks=blocks)
+    _check_complete(name, model, stack, info["missing_keys"])
+    return stack
+
+
+def load_headed(
+    name: ModelName,
+    config: Any,
+    auto_class: str,
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    seed: int = 0,
+) -> torch.nn.Module:
+    """The model with the output layer of `auto_class`, such as "AutoModelForCausalLM", ready to run.
+
+    Weights that lack the output layer are refused: it would be random, and nothing would tell.
+    """
+    import torch
+    import transformers
+
+    loader = getattr(transformers, auto_class)
+    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    with _explained(name), _quiet():
+        if name.untrained:
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                return loader.from_config(config, **options).to(device).eval()
+        model, info = loader.from_pretrained(**name.files, config=config, output_loading_info=True, **options)
+    if info["missing_keys"]:
+        raise ModelError(
+            f"The weights of {name} lack {sorted(info['missing_keys'])[0]!r}, which {auto_class} needs: "
+            "they were saved without that output layer. Give a model that was trained for this task."
+        )
+    return model.to(device).eval()
+
+
+def load_processor(
+    name: ModelName, kind: str, *, gguf_file: str | None = None, trust_remote_code: bool = False
+) -> Any:
+    """The model's own tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
+    import transformers
+
+    loader: Any = {
+        "text": transformers.AutoTokenizer,
+        "image": transformers.AutoImageProcessor,
+        "audio": transformers.AutoFeatureExtractor,
+    }[kind]
+    with _explained(name), _quiet():
+        return loader.from_pretrained(**name.files, trust_remote_code=trust_remote_code, **_gguf(gguf_file))
+
+
+def torch_dtype(dtype: str) -> Any:
+    import torch
+
+    if dtype not in DTYPES:
+        raise UnknownName.among("dtype", dtype, DTYPES)
+    return dtype if dtype == "auto" else getattr(torch, dtype)
+
+
+def pick_device(device: str | None) -> str:
+    """The device that was asked for and never another; if none was, a GPU where there is one."""
+    import torch
+
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInput(f"device={device!r} was asked for, but torch sees no GPU: use device='cpu'.")
+    return device
+
+
+def _check_complete(name: ModelName, model: torch.nn.Module, stack: Stack, missing: Iterable[str]) -> None:
+    """Refuse a checkpoint that lacks weights of the blocks: they would be random, and nothing would tell."""
+    modules = [module for module in (*stack.blocks, stack.final_norm) if module is not None]
+    ours = {id(parameter) for module in modules for parameter in module.parameters()}
+    lacking = [key for key, value in model.named_parameters() if id(value) in ours and key in set(missing)]
+    if lacking:
+        raise ModelError(
+            f"The weights of {name} lack {len(lacking)} tensors of its blocks, such as {lacking[0]!r}: "
+            "the files do not belong to this configuration."
+        )
+
+
+def _gguf(gguf_file: str | None) -> dict[str, str]:
+    return {} if gguf_file is None else {"gguf_file": gguf_file}
+
+
+def _check_hub_is_known() -> None:
+    """Raise at once where the hub's name cannot be looked up: its client would retry for half a minute."""
+    from huggingface_hub import constants
+
+    host = urllib.parse.urlparse(constants.ENDPOINT).hostname
+    if constants.HF_HUB_OFFLINE or urllib.request.getproxies() or host is None:
+        return  # the client knows better
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise OSError(f"{host} cannot be reached") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' load reports and bars to itself: what matters of them we check ourselves."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        with without_bars(), warnings.catch_warnings():
+            # DeBERTa's module compiles itself with it when it is imported.
+            warnings.filterwarnings("ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning)
+            yield
+    finally:
+        logging.set_verbosity(level)
+
+
+@contextmanager
+def _explained(name: ModelName) -> Iterator[None]:
+    """Turn what transformers and the hub raise into one line that says the way out."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if name.folder is not None:
+            raise ModelError(f"{name} cannot be loaded from {name.folder}: {reason}") from error
+        raise ModelError(
+            f"{name} cannot be loaded: it is no folder, no bundled model, and not to be had from the hub "
+            f"or its cache ({reason.rstrip('.')}). Offline, give the path of a local folder that holds "
+            "config.json and the weights."
+        ) from error

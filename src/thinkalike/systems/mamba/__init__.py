@@ -1,0 +1,1 @@
+"""Mamba on a CPU: the scan and the convolution as fused kernels."""

@@ -1,0 +1,107 @@
+"""What a model is called, and where its files are.
+
+A name is MODEL[@REVISION][:encoder|:decoder][:untrained]: `gpt2`, `runs/mine@checkpoint-500`,
+`t5-small:decoder`, `EleutherAI/pythia-70m@step1000`, `gpt2:untrained`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thinkalike.errors import InvalidInput, ModelError, UnknownName
+from thinkalike.systems import bundled
+from thinkalike.systems.architectures import PARTS, Part
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """Which model, taken apart.
+
+    Attributes
+    ----------
+    model
+        A hub id, or the path of a folder.
+    folder
+        Where the files are; None if the hub has them.
+    commit
+        What the revision stands for on the hub, once that is known.
+    """
+
+    model: str
+    revision: str | None = None
+    part: Part | None = None
+    untrained: bool = False
+    folder: Path | None = None
+    commit: str | None = None
+
+    def __str__(self) -> str:
+        """The name to show: of a folder, only the last part of its path."""
+        name = Path(self.model).resolve().name if Path(self.model).expanduser().is_dir() else self.model
+        name = name if self.revision is None else f"{name}@{self.revision}"
+        name = name if self.part is None else f"{name}:{self.part}"
+        return f"{name}:untrained" if self.untrained else name
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """Where transformers finds the files."""
+        if self.folder is not None:
+            return {"pretrained_model_name_or_path": str(self.folder)}
+        revision = self.commit or self.revision or "main"
+        return {"pretrained_model_name_or_path": self.model, "revision": revision}
+
+
+def parse_name(
+    name: str | Path, *, revision: str | None = None, part: Part | None = None, untrained: bool = False
+) -> ModelName:
+    """Take a name apart and find its folder. What is given beside the name must not contradict it."""
+    model = str(name)
+    if not Path(model).is_dir():
+        model, given_part, given_untrained = _suffixes(model)
+        part = _agreed("part", part, given_part)
+        untrained = untrained or given_untrained
+    if not Path(model).is_dir() and "@" in model:
+        model, _, given_revision = model.rpartition("@")
+        revision = _agreed("revision", revision, given_revision)
+    return ModelName(model, revision, part, untrained, _folder(model, revision))
+
+
+def _suffixes(model: str) -> tuple[str, Part | None, bool]:
+    part: Part | None = None
+    untrained = False
+    while True:
+        head, colon, tail = model.rpartition(":")
+        if colon and tail == "untrained":
+            model, untrained = head, True
+        elif colon and tail in PARTS:
+            model, part = head, tail  # type: ignore[assignment]
+        else:
+            return model, part, untrained
+
+
+def _agreed(what: str, given: Any, in_name: Any) -> Any:
+    if given is not None and in_name is not None and given != in_name:
+        raise InvalidInput(
+            f"The name says {what} {in_name!r}, but {what}={given!r} was given: leave one out."
+        )
+    return given if in_name is None else in_name
+
+
+def _folder(model: str, revision: str | None) -> Path | None:
+    """Where the files of a local or a bundled model are; None for a name that only the hub can know."""
+    path = Path(model).expanduser()
+    if path.is_dir():
+        path = path if revision is None else path / revision
+        if not path.is_dir():
+            raise ModelError(
+                f"{model} is a folder and has no subfolder {revision!r}: the revisions of a folder are the "
+                "checkpoints in it."
+            )
+        return path
+    folder = bundled.resolve(model, revision)
+    if folder is None and model.startswith("nano-"):
+        raise UnknownName.among("bundled model", model, bundled.names())
+    if folder is None and (model.startswith((".", "/", "~")) or model.count("/") > 1):
+        raise ModelError(f"There is no folder {model!r}: give one that holds config.json and the weights.")
+    return folder

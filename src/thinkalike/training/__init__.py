@@ -1,1 +1,0 @@
-"""How the nano models were trained, and how to train them again: `python -m thinkalike.training`."""

@@ -1,0 +1,170 @@
+"""The relabelling null: its known shape, exact p-values by brute force, behaviour under null and effect."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control, kstest, weightedtau
+
+from thinkalike.inference.block_tests import benjamini_hochberg, relabelling_test
+from thinkalike.inference.relabelling import relabelled_taus, relabellings
+
+
+def system(name: str, n_layers: int) -> list[tuple[str, int | str]]:
+    return [(name, layer) for layer in range(n_layers)]
+
+
+def correlated_layers(rng: np.random.Generator, n_layers: int, n_features: int) -> np.ndarray:
+    """Layers of one system: what they share, and a little of their own."""
+    return rng.normal(size=n_features) + 0.5 * rng.normal(size=(n_layers, n_features))
+
+
+def all_taus(x: np.ndarray, y: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    return np.concatenate(list(relabelled_taus(x, y, orders)))
+
+
+def test_the_null_of_eight_features_is_wide() -> None:
+    ranking = np.arange(8.0)[None]
+    null = all_taus(ranking, ranking, relabellings(8)).ravel()
+    assert len(null) == 40_320
+    assert null.std() == pytest.approx(0.330, abs=5e-4)
+    assert np.quantile(null, 0.95) == pytest.approx(0.556, abs=5e-4)
+    assert (null < -0.24).mean() == pytest.approx(0.25, abs=0.005)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_relabelled_blocks_are_scipys(ties: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 6)), rng.normal(size=(2, 6))
+    if ties:
+        x, y = np.maximum(x, 0), np.round(y)
+    orders = relabellings(6)[rng.integers(0, 720, size=15)]
+    expected = [[[weightedtau(a, b[order]).statistic for b in y] for a in x] for order in orders]
+    np.testing.assert_allclose(all_taus(x, y, orders), expected, atol=1e-12)
+
+
+def test_blocks_of_relabellings_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    x, y, orders = rng.normal(size=(3, 5)), rng.normal(size=(2, 5)), relabellings(5)
+    whole = all_taus(x, y, orders)
+    monkeypatch.setattr("thinkalike.inference.relabelling._BLOCK", 500)
+    np.testing.assert_allclose(all_taus(x, y, orders), whole, atol=1e-14)
+
+
+def test_few_features_are_enumerated_and_many_are_sampled() -> None:
+    assert sorted(map(tuple, relabellings(4))) == sorted(permutations(range(4)))
+    drawn = relabellings(9, n_samples=50, seed=1)
+    assert drawn.shape == (51, 9)
+    np.testing.assert_array_equal(drawn[0], np.arange(9))
+    assert (np.sort(drawn, axis=1) == np.arange(9)).all()
+    np.testing.assert_array_equal(drawn, relabellings(9, n_samples=50, seed=1))
+
+
+@pytest.fixture(scope="module")
+def brute_force() -> dict[str, np.ndarray]:
+    """τ_w of two systems (2 and 3 layers, 5 features) under all 120 relabellings of the second, by scipy."""
+    rng = np.random.default_rng(4)
+    x, y = correlated_layers(rng, 2, 5), correlated_layers(rng, 3, 5)
+    null = [[[weightedtau(a, b[list(p)]).statistic for b in y] for a in x] for p in permutations(range(5))]
+    return {"profiles": np.concatenate([x, y]), "null": np.array(null)}
+
+
+def test_p_values_are_those_of_brute_force(brute_force: dict[str, np.ndarray]) -> None:
+    result = relabelling_test(brute_force["profiles"], system("a", 2) + system("b", 3))
+    null = brute_force["null"]
+    observed = null[0]
+    block = next(t for t in result.blocks if (t.a, t.b) == ("a", "b"))
+    means, maxima = null.mean(axis=(1, 2)), null.max(axis=(1, 2))
+    assert block.mean == pytest.approx(observed.mean())
+    assert block.maximum == pytest.approx(observed.max())
+    assert block.p_mean == pytest.approx((means >= means[0] - 1e-9).mean())
+    assert block.p_maximum == pytest.approx((maxima >= maxima[0] - 1e-9).mean())
+    assert block.null_95 == pytest.approx(np.quantile(means, 0.95))
+    assert (block.n_relabellings, block.exact) == (120, True)
+    assert observed[block.layer_a, block.layer_b] == observed.max()
+    np.testing.assert_allclose(result.p[:2, 2:], (null >= observed - 1e-9).mean(axis=0))
+    np.testing.assert_allclose(result.p[2:, :2], result.p[:2, 2:].T)
+    corrected = (maxima[:, None, None] >= observed - 1e-9).mean(axis=0)
+    np.testing.assert_allclose(result.p_block[:2, 2:], corrected)
+    assert np.isnan(np.diag(result.p)).all()
+
+
+def test_within_a_system_the_diagonal_does_not_count(brute_force: dict[str, np.ndarray]) -> None:
+    profiles = brute_force["profiles"][2:]
+    (block,) = relabelling_test(profiles, system("b", 3)).blocks
+    null = np.array(
+        [
+            [[weightedtau(a, b[list(p)]).statistic for b in profiles] for a in profiles]
+            for p in permutations(range(5))
+        ]
+    )
+    off = ~np.eye(3, dtype=bool)
+    assert block.mean == pytest.approx(null[0][off].mean())
+    means, maxima = null[:, off].mean(axis=1), null[:, off].max(axis=1)
+    assert block.p_mean == pytest.approx((means >= means[0] - 1e-9).mean())
+    assert block.p_maximum == pytest.approx((maxima >= maxima[0] - 1e-9).mean())
+    assert np.isnan(block.q)
+
+
+def test_a_system_of_one_layer_has_no_block_of_its_own() -> None:
+    profiles = np.random.default_rng(0).normal(size=(2, 4))
+    blocks = relabelling_test(profiles, [("a", 0), ("b", 0)]).blocks
+    assert [(t.a, t.b) for t in blocks] == [("a", "b")]
+
+
+def test_constant_profiles_are_left_out_of_the_block() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 4)), rng.normal(size=(1, 4))
+    x[1] = 0.0
+    result = relabelling_test(np.concatenate([x, y]), system("a", 2) + system("b", 1))
+    (block,) = result.blocks  # within a, no pair is left
+    assert block.mean == pytest.approx(weightedtau(x[0], y[0]).statistic)
+    assert np.isnan(result.p[1]).all()
+
+
+def test_sampled_p_values_count_the_identity() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 12))
+    result = relabelling_test(np.concatenate([x, x]), [("a", 0), ("b", 0)], n_samples=199)
+    (block,) = result.blocks
+    assert block.p_mean == pytest.approx(1 / 200)
+    assert not block.exact
+
+
+def test_p_values_are_uniform_under_the_null_and_blocks_control_false_positives() -> None:
+    rng = np.random.default_rng(7)
+    rows = system("a", 3) + system("b", 4)
+    means, maxima, single = [], [], []
+    for _ in range(300):
+        profiles = np.concatenate([correlated_layers(rng, 3, 6), correlated_layers(rng, 4, 6)])
+        result = relabelling_test(profiles, rows)
+        block = next(t for t in result.blocks if t.a != t.b)
+        means.append(block.p_mean)
+        maxima.append(block.p_maximum)
+        single.append(result.p[0, 3])
+    for p in (means, maxima, single):
+        assert kstest(p, "uniform").pvalue > 0.01
+        assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+
+
+def test_a_planted_pair_is_found_and_the_other_systems_are_not() -> None:
+    rng = np.random.default_rng(11)
+    shared = np.arange(7.0)
+    found, wrong = 0, 0
+    for _ in range(20):
+        a, b = (shared + 0.5 * rng.normal(size=(4, 7)) for _ in range(2))
+        c = correlated_layers(rng, 4, 7)
+        result = relabelling_test(np.concatenate([a, b, c]), system("a", 4) + system("b", 4) + system("c", 4))
+        q = {(t.a, t.b): t.q for t in result.blocks if t.a != t.b}
+        found += q["a", "b"] < 0.05
+        wrong += (q["a", "c"] < 0.05) or (q["b", "c"] < 0.05)
+    assert found == 20
+    assert wrong <= 5  # at most a false discovery rate of 5 % and its noise
+
+
+def test_benjamini_hochberg_is_scipys() -> None:
+    p = np.array([0.01, 0.5, 0.03, 0.04, 0.9, 0.03])
+    np.testing.assert_allclose(benjamini_hochberg(p), false_discovery_control(p))
+    assert benjamini_hochberg(np.array([])).size == 0

@@ -1,0 +1,489 @@
+"""Tiny random models of every architecture in the table, and tiny tokenizers of the three common kinds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers as tf
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from thinkalike.stimuli import Stimuli
+from thinkalike.systems.architectures import Stack, layers_of
+
+WIDTH, N_TOKENS = 32, 320
+TEXTS = [
+    "The old woman sings.",
+    "Do you see the three princes who vanished yesterday?",
+    "Mary fell.",
+    "Which men sneezed loudly in the quiet library last night, and why did nobody hear them?",
+    "No prince plays.",
+    "I can't believe that she doesn't know the king's daughters.",
+]
+SIZES: dict[str, Any] = {
+    "hidden_size": WIDTH,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "vocab_size": N_TOKENS,
+    "max_position_embeddings": 64,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+    "pad_token_id": 0,
+}
+GROUPED: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 8}
+SPEECH: dict[str, Any] = {
+    **{name: SIZES[name] for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")},
+    "intermediate_size": 48,
+    "conv_dim": (8, 8),
+    "conv_kernel": (10, 3),
+    "conv_stride": (5, 2),
+    "num_feat_extract_layers": 2,
+    "num_conv_pos_embeddings": 8,
+    "num_conv_pos_embedding_groups": 2,
+}
+TWO_STACKS: dict[str, Any] = {
+    "d_model": WIDTH,
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "vocab_size": N_TOKENS,
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+    "decoder_start_token_id": 3,
+}
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """How to build a tiny model, and what is known of it from elsewhere.
+
+    `hidden_states` says what transformers puts into its list of that name, found by reading its code:
+    "all" (embeddings and every block), "normed" (the same, the last after the final norm), or "shifted"
+    (block 1 comes first, the final norm last). With `norm_hidden`, a final norm is applied but not listed.
+    `norms` are the norms of a block that normalises after adding, `update` the sites that make up all that
+    one adds which normalises before.
+    """
+
+    config: Callable[[], Any]
+    kind: str = "wordpiece"
+    part: Any = None
+    hidden_states: str = "all"
+    norm_hidden: bool = False
+    norms: tuple[str, str] | None = None
+    update: tuple[str, ...] = ()
+
+
+BERT_NORMS = ("attention.output.LayerNorm", "output.LayerNorm")
+ADDED = ("attention", "mlp")
+
+TINY: dict[str, Tiny] = {
+    "bert": Tiny(lambda: tf.BertConfig(**SIZES), norms=BERT_NORMS),
+    "roberta": Tiny(lambda: tf.RobertaConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
+    "xlm-roberta": Tiny(lambda: tf.XLMRobertaConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
+    "camembert": Tiny(lambda: tf.CamembertConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
+    "distilbert": Tiny(
+        lambda: tf.DistilBertConfig(
+            dim=WIDTH, n_layers=3, n_heads=4, hidden_dim=48, vocab_size=N_TOKENS, max_position_embeddings=64
+        ),
+        norms=("sa_layer_norm", "output_layer_norm"),
+    ),
+    "albert": Tiny(
+        lambda: tf.AlbertConfig(**SIZES, embedding_size=16),
+        norms=("albert_layers.0.attention.LayerNorm", "albert_layers.0.full_layer_layer_norm"),
+    ),
+    "albert, two groups": Tiny(
+        lambda: tf.AlbertConfig(**{**SIZES, "num_hidden_layers": 4}, embedding_size=16, num_hidden_groups=2)
+    ),
+    "electra": Tiny(lambda: tf.ElectraConfig(**SIZES, embedding_size=16), norms=BERT_NORMS),
+    "modernbert": Tiny(
+        lambda: tf.ModernBertConfig(**SIZES, cls_token_id=2, sep_token_id=3, local_attention=8),
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "deberta": Tiny(
+        lambda: tf.DebertaConfig(**SIZES, relative_attention=True, pos_att_type=["c2p", "p2c"]),
+        norms=BERT_NORMS,
+    ),
+    "deberta-v2": Tiny(
+        lambda: tf.DebertaV2Config(
+            **SIZES,
+            relative_attention=True,
+            pos_att_type=["c2p", "p2c"],
+            position_buckets=8,
+            share_att_key=True,
+            norm_rel_ebd="layer_norm",
+        ),
+        norms=BERT_NORMS,
+    ),
+    "deberta-v2, convolution": Tiny(
+        lambda: tf.DebertaV2Config(**SIZES, relative_attention=True, conv_kernel_size=3, conv_act="gelu")
+    ),
+    "gpt2": Tiny(
+        lambda: tf.GPT2Config(
+            n_embd=WIDTH,
+            n_layer=3,
+            n_head=4,
+            vocab_size=N_TOKENS,
+            n_positions=64,
+            bos_token_id=2,
+            eos_token_id=3,
+        ),
+        kind="bytes",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "gpt_neox": Tiny(
+        lambda: tf.GPTNeoXConfig(**SIZES), kind="bytes", hidden_states="normed", update=("block",)
+    ),
+    "gpt_neox, sequential": Tiny(
+        lambda: tf.GPTNeoXConfig(**SIZES, use_parallel_residual=False),
+        kind="bytes",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "opt": Tiny(
+        lambda: tf.OPTConfig(**SIZES, ffn_dim=48, word_embed_proj_dim=WIDTH),
+        kind="bytes",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "opt, post-norm": Tiny(
+        lambda: tf.OPTConfig(**SIZES, ffn_dim=48, word_embed_proj_dim=WIDTH, do_layer_norm_before=False),
+        kind="bytes",
+        norms=("self_attn_layer_norm", "final_layer_norm"),
+    ),
+    "llama": Tiny(lambda: tf.LlamaConfig(**GROUPED), kind="spaces", hidden_states="normed", update=ADDED),
+    "mistral": Tiny(
+        lambda: tf.MistralConfig(**GROUPED, sliding_window=4),
+        kind="spaces",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "qwen2": Tiny(
+        lambda: tf.Qwen2Config(**{k: v for k, v in GROUPED.items() if k != "head_dim"}),
+        kind="bytes",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "qwen3": Tiny(lambda: tf.Qwen3Config(**GROUPED), kind="bytes", hidden_states="normed", update=ADDED),
+    "gemma": Tiny(lambda: tf.GemmaConfig(**GROUPED), kind="spaces", hidden_states="normed", update=ADDED),
+    "gemma2": Tiny(
+        lambda: tf.Gemma2Config(**GROUPED, sliding_window=4),
+        kind="spaces",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "gemma3_text": Tiny(
+        lambda: tf.Gemma3TextConfig(
+            **GROUPED,
+            sliding_window=4,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        ),
+        kind="spaces",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "gemma3": Tiny(
+        lambda: tf.Gemma3Config(
+            text_config=tf.Gemma3TextConfig(**GROUPED, sliding_window=4),
+            vision_config={
+                "hidden_size": 16,
+                "num_hidden_layers": 1,
+                "num_attention_heads": 2,
+                "image_size": 28,
+            }
+            | {"patch_size": 14, "intermediate_size": 16},
+            mm_tokens_per_image=4,
+        ),
+        kind="spaces",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "thinkalike_nano_decoder": Tiny(lambda: _nano(), kind="bytes", hidden_states="normed", update=ADDED),
+    "mamba": Tiny(
+        lambda: tf.MambaConfig(hidden_size=WIDTH, num_hidden_layers=3, vocab_size=N_TOKENS, state_size=4),
+        kind="bytes",
+        hidden_states="shifted",
+        update=("block",),
+    ),
+    "mamba2": Tiny(
+        lambda: tf.Mamba2Config(
+            hidden_size=WIDTH,
+            num_hidden_layers=3,
+            vocab_size=N_TOKENS,
+            state_size=4,
+            head_dim=8,
+            num_heads=8,
+            n_groups=2,
+            chunk_size=8,
+        ),
+        kind="bytes",
+        hidden_states="shifted",
+        update=("block",),
+    ),
+    "rwkv": Tiny(
+        lambda: tf.RwkvConfig(
+            hidden_size=WIDTH,
+            num_hidden_layers=3,
+            vocab_size=N_TOKENS,
+            attention_hidden_size=WIDTH,
+            context_length=64,
+            rescale_every=0,
+        ),
+        kind="bytes",
+        hidden_states="shifted",
+        update=ADDED,
+    ),
+    "t5, encoder": Tiny(lambda: _t5(), kind="spaces", part="encoder", hidden_states="normed", update=ADDED),
+    "t5, decoder": Tiny(lambda: _t5(), kind="spaces", part="decoder", hidden_states="normed"),
+    "mt5, encoder": Tiny(
+        lambda: tf.MT5Config(**_t5().to_diff_dict() | {"model_type": "mt5"}),
+        kind="spaces",
+        part="encoder",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "bart, encoder": Tiny(
+        lambda: tf.BartConfig(**TWO_STACKS, max_position_embeddings=64),
+        kind="bytes",
+        part="encoder",
+        norms=("self_attn_layer_norm", "final_layer_norm"),
+    ),
+    "bart, decoder": Tiny(
+        lambda: tf.BartConfig(**TWO_STACKS, max_position_embeddings=64), kind="bytes", part="decoder"
+    ),
+    "vit": Tiny(
+        lambda: tf.ViTConfig(
+            hidden_size=WIDTH,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            intermediate_size=48,
+            image_size=32,
+            patch_size=8,
+        ),
+        kind="image",
+        norm_hidden=True,
+        update=ADDED,
+    ),
+    "convnext": Tiny(
+        lambda: tf.ConvNextConfig(
+            hidden_sizes=[8, 16, 24, WIDTH], depths=[1, 1, 2, 1], patch_size=2, layer_scale_init_value=1.0
+        ),
+        kind="image",
+    ),
+    "wav2vec2": Tiny(
+        lambda: tf.Wav2Vec2Config(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")
+    ),
+    "wav2vec2, pre-norm": Tiny(
+        lambda: tf.Wav2Vec2Config(**SPEECH, do_stable_layer_norm=True, feat_extract_norm="layer"),
+        kind="audio",
+        norm_hidden=True,
+        update=ADDED,
+    ),
+    "hubert": Tiny(lambda: tf.HubertConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")),
+    "whisper": Tiny(
+        lambda: tf.WhisperConfig(**TWO_STACKS, num_mel_bins=8, max_source_positions=50),
+        kind="mel",
+        part="encoder",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+}
+TEXT_KINDS = ("wordpiece", "bytes", "spaces")
+
+
+def _t5() -> Any:
+    return tf.T5Config(
+        d_model=WIDTH,
+        d_kv=8,
+        d_ff=48,
+        num_layers=3,
+        num_decoder_layers=2,
+        num_heads=4,
+        vocab_size=N_TOKENS,
+        pad_token_id=0,
+        eos_token_id=3,
+        decoder_start_token_id=0,
+    )
+
+
+def _nano() -> Any:
+    from thinkalike.systems.bundled.solu import NanoDecoderConfig
+
+    return NanoDecoderConfig(
+        vocab_size=N_TOKENS, hidden_size=WIDTH, intermediate_size=48, max_position_embeddings=64
+    )
+
+
+@cache
+def build(name: str) -> Any:
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning
+        )  # DeBERTa
+        model = tf.AutoModel.from_config(TINY[name].config()).eval()
+    with torch.no_grad():  # very small initial weights would hide differences between layers
+        for parameter in model.parameters():
+            if parameter.ndim > 1 and parameter.std() < 0.05:
+                parameter.mul_(3.0)
+    return model
+
+
+@cache
+def tokenizer(kind: str, *, specials: bool = True) -> Any:
+    """A fast tokenizer as BERT's ("wordpiece"), GPT-2's ("bytes") or Llama's and T5's ("spaces")."""
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    if kind == "wordpiece":
+        core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        core.normalizer = normalizers.BertNormalizer(lowercase=True)
+        core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer: Any = trainers.WordPieceTrainer(vocab_size=200, special_tokens=names)
+    elif kind == "bytes":
+        core = Tokenizer(models.BPE())
+        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        core.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(vocab_size=N_TOKENS, special_tokens=names, initial_alphabet=alphabet)
+    else:
+        core = Tokenizer(models.Unigram())
+        core.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer(vocab_size=120, special_tokens=names, unk_token="[UNK]")
+    core.train_from_iterator(TEXTS, trainer)
+    if specials and kind == "wordpiece":
+        core.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+    marks = {"cls_token": "[CLS]", "sep_token": "[SEP]"} if kind == "wordpiece" else {}
+    if kind != "wordpiece":
+        marks = {"bos_token": "[CLS]", "eos_token": "[SEP]"}
+    return tf.PreTrainedTokenizerFast(tokenizer_object=core, unk_token="[UNK]", pad_token="[PAD]", **marks)
+
+
+def processor(kind: str) -> Any:
+    if kind == "image":
+        return tf.ViTImageProcessorPil(size={"height": 32, "width": 32})
+    if kind == "audio":
+        return tf.Wav2Vec2FeatureExtractor()
+    if kind == "mel":
+        return tf.WhisperFeatureExtractor(feature_size=8, chunk_length=1)
+    return tokenizer(kind)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One architecture, ready to run."""
+
+    name: str
+    tiny: Tiny
+
+    @property
+    def model(self) -> Any:
+        return build(self.name)
+
+    @property
+    def stack(self) -> Stack:
+        return layers_of(self.model, part=self.tiny.part)
+
+    @property
+    def processor(self) -> Any:
+        return processor(self.tiny.kind)
+
+    @property
+    def has_norm(self) -> bool:
+        return self.tiny.hidden_states != "all" or self.tiny.norm_hidden
+
+    def inputs(self, seed: int = 0) -> dict[str, torch.Tensor]:
+        """What to call `stack.model` with: two random inputs of equal length."""
+        rng = torch.Generator().manual_seed(seed)
+        if self.tiny.kind == "image":
+            return {"pixel_values": torch.randn(2, 3, 32, 32, generator=rng)}
+        if self.tiny.kind == "audio":
+            return {"input_values": torch.randn(2, 800, generator=rng)}
+        if self.tiny.kind == "mel":
+            return {"input_features": torch.randn(2, 8, 100, generator=rng)}
+        ids = torch.randint(5, N_TOKENS, (2, 11), generator=rng)
+        return {"input_ids": ids, **({"decoder_input_ids": ids} if self.tiny.part == "decoder" else {})}
+
+
+def _cases(wanted: Callable[[Tiny], Any]) -> Any:
+    names = [name for name, tiny in TINY.items() if wanted(tiny)]
+    return pytest.fixture(params=names)(lambda request: Case(request.param, TINY[request.param]))
+
+
+case = _cases(lambda tiny: True)
+text_case = _cases(lambda tiny: tiny.kind in TEXT_KINDS)
+stored_case = _cases(lambda tiny: tiny.kind in TEXT_KINDS and tiny.part != "decoder")
+signal_case = _cases(lambda tiny: tiny.kind not in TEXT_KINDS)
+pre_norm_case = _cases(lambda tiny: tiny.update)
+post_norm_case = _cases(lambda tiny: tiny.norms)
+
+
+@pytest.fixture
+def one_case() -> Callable[[str], Case]:
+    """One architecture by name."""
+    return lambda name: Case(name, TINY[name])
+
+
+@pytest.fixture
+def tested_model_types() -> set[str]:
+    return {tiny.config().model_type for tiny in TINY.values()}
+
+
+@pytest.fixture
+def make_tokenizer() -> Callable[..., Any]:
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as `save_pretrained` leaves it, with a checkpoint of other weights in it."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-gpt2"
+    model = build("gpt2")
+    model.save_pretrained(folder)
+    tokenizer("bytes").save_pretrained(folder)
+    torch.manual_seed(1)
+    tf.GPT2Model(model.config).save_pretrained(folder / "checkpoint-7")
+    tokenizer("bytes").save_pretrained(folder / "checkpoint-7")
+    return folder
+
+
+@pytest.fixture
+def words_of() -> Callable[..., Stimuli]:
+    """Every word of some texts, split at spaces."""
+
+    def make(texts: list[str], **features: Any) -> Stimuli:
+        rows = []
+        for number, text in enumerate(texts):
+            end = 0
+            for word in text.split():
+                start = text.index(word, end)
+                end = start + len(word)
+                rows.append(
+                    {"sentence": f"s{number}", "text": text, "word": word, "start": start, "end": end}
+                )
+        return Stimuli.from_table(pd.DataFrame(rows).assign(**features))
+
+    return make
+
+
+@pytest.fixture
+def mixed_texts() -> list[str]:
+    """32 texts of 1 to 12 words, some of them equal."""
+    rng = np.random.default_rng(0)
+    words = " ".join(TEXTS).split()
+    texts = [" ".join(rng.choice(words, size=size)) for size in rng.integers(1, 13, size=30)]
+    return [*texts, texts[3], texts[7]]
