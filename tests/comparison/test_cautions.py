@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from thinkalike.comparison.cautions import CAUTIONS, Caution, Evidence, chance_level, find_cautions
+from thinkalike.comparison.power import power_table
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
-from thinkalike.inference.power import power_table
 
 Make = Callable[..., Profile]
 GOOD = [

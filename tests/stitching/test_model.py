@@ -14,7 +14,6 @@ from thinkalike.errors import InvalidInput
 from thinkalike.stitching import StitchedModel
 from thinkalike.stitching.model import frozen
 
-
 HEADS = {
     "encoder": "AutoModelForMaskedLM",
     "decoder": "AutoModelForCausalLM",

@@ -16,6 +16,7 @@ from thinkalike.comparison.answer import answer
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, classical_mds, smacof
+from thinkalike.comparison.power import power_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import (
     FEATURES,
@@ -27,7 +28,6 @@ from thinkalike.comparison.similarity_matrix import (
 )
 from thinkalike.comparison.trajectories import trajectory_distances
 from thinkalike.inference.agreement import agreement
-from thinkalike.inference.power import power_table
 from thinkalike.inference.weighted_tau import contribution_matrix
 from thinkalike.labels import Floats, Layer, row_name
 from thinkalike.measures.distances import TRANSFORMS, transformed
