@@ -1,0 +1,135 @@
+"""The size and shape of the code: `python -m benchmarks.shape [SRC]`, the table of docs/architecture.md.
+
+SRC is a `src` folder, by default this repository's own; another checkout's gives the numbers to compare with.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median, quantiles
+
+HERE = Path(__file__).parents[1] / "src"
+OUTSIDE = ("recipes", "training")  # not counted in "the package itself"
+
+# Which modules' functions run while two systems of arrays, or two bundled models, are compared.
+WALK = """
+import sys, threading, warnings
+import numpy as np
+import thinkalike as ta
+warnings.simplefilter("ignore")
+stimuli = ta.Stimuli.from_grammar(30, 0)
+rng = np.random.default_rng(0)
+arrays = {name: {k: rng.normal(size=(len(stimuli), 8)) for k in range(2)} for name in "ab"}
+systems = arrays if sys.argv[1] == "arrays" else ["nano-bert", "nano-gpt2"]
+ran = set()
+def note(frame, event, argument):
+    name = frame.f_globals.get("__name__", "")
+    if event == "call" and name.startswith("thinkalike") and frame.f_code.co_name != "<module>":
+        ran.add(name)
+threading.setprofile(note)
+sys.setprofile(note)
+ta.compare(systems, stimuli)
+sys.setprofile(None)
+print(len(ran))
+"""
+
+
+def modules(src: Path) -> list[Path]:
+    """Every module of the installed package."""
+    return sorted((src / "thinkalike").rglob("*.py"))
+
+
+def docstrings(tree: ast.AST) -> Iterator[ast.Expr]:
+    """The docstring statements of a module, its classes and functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+                yield first
+
+
+def lines_of(path: Path) -> tuple[int, int, int]:
+    """Lines, lines of code, lines of docstrings of a module; comments and blanks count only as lines."""
+    text = path.read_text(encoding="utf-8")
+    documented = {
+        number
+        for statement in docstrings(ast.parse(text))
+        for number in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    }
+    empty = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    written: set[int] = set()
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type not in empty | {tokenize.ENCODING, tokenize.ENDMARKER}:
+                written.update(range(token.start[0], token.end[0] + 1))
+    return text.count("\n"), len(written - documented), len(documented)
+
+
+def function_lengths(path: Path) -> list[int]:
+    """How many lines each function has, with its signature and docstring."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+
+
+def count_any(path: Path) -> int:
+    """How often the word `Any` stands in a module, its import included."""
+    return len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8")))
+
+
+def modules_that_run(src: Path, what: str) -> int:
+    """How many modules' functions run in one `ta.compare` of arrays or of models."""
+    environment = {**os.environ, "PYTHONPATH": str(src)}
+    ran = subprocess.run(
+        [sys.executable, "-c", WALK, what], env=environment, capture_output=True, text=True, check=True
+    )
+    return int(ran.stdout.split()[-1])
+
+
+def shape(src: Path) -> dict[str, str]:
+    """What → how much, in the order of the table."""
+    paths = modules(src)
+    counted = {path: lines_of(path) for path in paths}
+    itself = [p for p in paths if p.relative_to(src / "thinkalike").parts[0] not in OUTSIDE]
+    names = Counter(p.name for p in paths if not p.name.startswith("__"))
+    lengths = sorted(length for path in paths for length in function_lengths(path))
+    code = sum(c for _, c, _ in counted.values())
+    documented = sum(d for _, _, d in counted.values())
+    sizes = [lines for lines, _, _ in counted.values()]
+    return {
+        "lines": f"{sum(sizes):,}",
+        "lines of code (without docstrings, comments, blanks)": f"{code:,}",
+        "the same without recipes and training": f"{sum(counted[p][1] for p in itself):,}",
+        "lines of docstrings, as a share of the code": f"{documented:,} ({documented / code:.0%})",
+        "modules": f"{len(paths)}",
+        "lines of a module, median / longest": f"{median(sizes):.0f} / {max(sizes)}",
+        "file names that occur more than once": f"{sum(count > 1 for count in names.values())}",
+        "lines of a function, median / 90 % / longest": (
+            f"{median(lengths):.0f} / {quantiles(lengths, n=10)[8]:.0f} / {lengths[-1]}"
+        ),
+        "`Any`": f"{sum(map(count_any, paths))}",
+        "modules that run in `ta.compare`, arrays / models": (
+            f"{modules_that_run(src, 'arrays')} / {modules_that_run(src, 'models')}"
+        ),
+    }
+
+
+def main() -> None:
+    src = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
+    for what, much in shape(src).items():
+        print(f"| {what} | {much} |")
+
+
+if __name__ == "__main__":
+    main()
