@@ -160,6 +160,18 @@ def test_names_of_columns() -> None:
     assert numbered.kinds == {"0": "nominal", "1": "numeric"}
     with pytest.raises(InvalidInput, match="The table: the column 'x' stands there twice"):
         Stimuli.from_table(pd.DataFrame([[1, 2]], columns=["x", "x"]))
+    for name in ("", " ", None, float("nan")):
+        with pytest.raises(InvalidInput, match="The table: column 2 has no name: give it one"):
+            Stimuli.from_table(pd.DataFrame([[1, 2]], columns=["x", name]))
+
+
+def test_spaces_around_the_names_of_a_text_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "sentence, word , size", "1, king, 3", "1,sleeps,4")
+    assert Stimuli.from_table(path).kinds == {"size": "numeric"}
+    with pytest.raises(InvalidInput, match="line 1: the column 'x' stands there twice"):
+        Stimuli.from_table(write(tmp_path / "t.csv", "x, x", "1,2"))
+    with pytest.raises(InvalidInput, match="line 1: column 2 has no name"):
+        Stimuli.from_table(write(tmp_path / "t.csv", "x, ", "1,2"))
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -191,20 +203,154 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
+@pytest.mark.parametrize("stored", ["frame", "csv", "parquet"])
+def test_equal_sentences_are_items_of_their_own(tmp_path: Path, stored: str) -> None:
+    table = pd.DataFrame({"text": ["a b c", "d e f", "a b c"], "x": ["p", "q", "r"]})
+    path = tmp_path / f"t.{stored}"
+    if stored != "frame":
+        table.to_csv(path, index=False) if stored == "csv" else table.to_parquet(path)
+    stimuli = Stimuli.from_table(table if stored == "frame" else path)
+    assert len(stimuli) == 3
+    assert stimuli.items["word"].to_list() == ["a b c", "d e f", "a b c"]
+    assert stimuli.features["x"].to_list() == ["p", "q", "r"]
+    # The same text is one sentence: what resamples sentences takes both items or none.
+    assert stimuli.items["sentence"].to_list() == ["s0", "s1", "s0"]
+    assert stimuli.sentences.to_dict() == {"s0": "a b c", "s1": "d e f"}
+    assert Stimuli.load(stimuli.save(tmp_path / "again.csv")) == stimuli
+
+
+def test_sentences_that_come_again_word_by_word() -> None:
+    words = ["Don", "'t", "go", "so", "so", "Don", "'t", "go", "go", "Don"]
+    texts = ["Don't go"] * 3 + ["so so"] * 2 + ["Don't go"] * 5
+    stimuli = Stimuli.from_table(pd.DataFrame({"text": texts, "word": words, "x": range(10)}))
+    assert stimuli.items["sentence"].to_list() == ["s0"] * 3 + ["s1"] * 2 + ["s2"] * 3 + ["s3", "s4"]
+    assert stimuli.items["start"].to_list() == [0, 3, 6, 0, 3, 0, 3, 6, 6, 0]
+    ids = ["s0.0", "s0.1", "s0.2", "s1.0", "s1.1", "s2.0", "s2.1", "s2.2", "s3.0", "s4.0"]
+    assert list(stimuli.items.index) == ids
+
+
+NUMBERS = [*"123456", "7.5", ".5", "-1e3"]
+
+
+@pytest.mark.parametrize(
+    "strange", ["inf", "-Infinity", "1e400", "1,5", "n/a", "seven", "1_000", "٠", "0x10"]
+)
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_what_is_no_number_among_numbers_is_named(tmp_path: Path, strange: str, suffix: str) -> None:
+    path = tmp_path / f"t.{suffix}"
+    frame = pd.DataFrame({"item": range(10), "size": [*NUMBERS, strange], "y": 1})
+    frame.to_csv(path, index=False, sep="," if suffix == "csv" else "\t")
+    with pytest.raises(InvalidInput) as caught:
+        Stimuli.from_table(path)
+    assert str(caught.value).startswith(
+        f"{path}, line 11: {strange!r} is no finite number, as most of 'size'"
+    )
+    assert "(--kind size=nominal)" in str(caught.value)
+    labels = Stimuli.from_table(path, kinds={"size": "nominal"})
+    assert labels.features["size"].to_list()[-1] == strange
+    with pytest.raises(InvalidInput, match=r"line 11: feature 'size' is numeric but the value is"):
+        Stimuli.from_table(path, kinds={"size": "numeric"})
+    assert list(Stimuli.from_table(path, drop=["size"]).features) == ["y"]
+
+
+def test_the_first_is_placed_and_the_others_are_listed(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "x", *NUMBERS, "a", "b", "b", "c", "d", "e")
+    with pytest.raises(
+        InvalidInput, match=r"line 11: 'a' is no .* \(nor are 'b', 'c', 'd', … \(4 in all\)\)"
+    ):
+        Stimuli.from_table(path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1", "2", "", "NA", "nan", "3.0"], "numeric"),
+        (["1", "2", "a", "b"], "nominal"),  # half are words
+        (["1st", "2nd", "3"], "nominal"),
+        (["١", "٢"], "nominal"),
+        (["True", "False"], "nominal"),
+        (["", "NA"], "nominal"),
+    ],
+)
+def test_columns_of_a_file_without_types(tmp_path: Path, cells: list[str], kind: str) -> None:
+    path = write(tmp_path / "t.tsv", "item\tx", *(f"{number}\t{cell}" for number, cell in enumerate(cells)))
+    assert Stimuli.from_table(path).kinds == {"x": kind}
+
+
+def test_a_column_of_decimal_commas_is_no_set_of_labels(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.tsv", "item\tx", "a\t1,5", "b\t2,25", "c\t1.000,5")
+    with pytest.raises(InvalidInput, match=r"line 2: '1,5' is no finite number.*Write 1.5 for 1,5"):
+        Stimuli.from_table(path)
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "str", "category"])
+def test_strings_of_digits_stay_labels(tmp_path: Path, dtype: str) -> None:
+    frame = pd.DataFrame({"zip": pd.Series(["01", "1", "1.0", "7"], dtype=dtype), "x": [1, 2, 3, 4]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (frame, tmp_path / "t.parquet"):
+        stimuli = Stimuli.from_table(table)
+        assert stimuli.kinds == {"zip": "nominal", "x": "numeric"}
+        assert stimuli.features["zip"].to_list() == ["01", "1", "1.0", "7"]
+    assert Stimuli.from_table(frame, kinds={"zip": "numeric"}).features["zip"].to_list() == [1, 1, 1, 7]
+
+
+def test_numbers_and_strings_in_one_column() -> None:
+    with pytest.raises(InvalidInput, match="row 2: 'n/a' is no finite number, as most of 'x' are"):
+        Stimuli.from_table(pd.DataFrame({"x": [1.0, 2, "n/a", None]}, dtype=object))
+    with pytest.raises(InvalidInput, match="row 1: feature 'x' is numeric but the value is 'inf'"):
+        Stimuli.from_table(pd.DataFrame({"x": [1.0, float("inf")]}))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "uint64", object, "csv"])
+def test_whole_numbers_too_large_to_be_told_apart(tmp_path: Path, dtype: str) -> None:
+    large = [2**62, 2**62 + 1, 2**62 + 2]
+    frame = pd.DataFrame({"id": pd.Series(large, dtype="int64" if dtype == "csv" else dtype)})
+    if dtype == "csv":
+        frame.to_csv(tmp_path / "t.csv", index=False)
+    table = tmp_path / "t.csv" if dtype == "csv" else frame
+    with pytest.raises(InvalidInput, match=f"(line 3|row 1): {2**62 + 1} in 'id' has more digits than"):
+        Stimuli.from_table(table)
+    labels = Stimuli.from_table(table, kinds={"id": "nominal"}).features["id"]
+    assert labels.to_list() == [str(number) for number in large]
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"), [([1, 2], "ndarray|list"), ({"a": 1}, "dict"), (b"raw", "bytes"), ([], "ndarray|list")]
+)
+@pytest.mark.parametrize("column", ["x", "text", "item"])
+def test_cells_that_hold_more_than_a_value(tmp_path: Path, cell: object, name: str, column: str) -> None:
+    frame = pd.DataFrame({"y": [1, 2], column: [cell, cell]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (frame, tmp_path / "t.parquet"):
+        with pytest.raises(InvalidInput, match=f"row 0: '{column}' holds a value of type ({name}); a string"):
+            Stimuli.from_table(table)
+    if column == "x":
+        assert list(Stimuli.from_table(frame, drop=["x"]).features) == ["y"]
+
+
+def test_complex_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="The table: 'x' has complex numbers: give real ones"):
+        Stimuli.from_table(pd.DataFrame({"x": [1j, 2]}))
+
+
 def test_kinds_are_inferred() -> None:
     table = pd.DataFrame(
         {
             "number": [1, 2],
             "text number": ["1", "2.5"],
+            "mixed number": [1, 2.5],
             "flag": [True, None],
             "text": ["a", "b"],
             "graded": pd.Categorical(["b", "a"], categories=["b", "a"], ordered=True),
             "nothing": [None, None],
         }
-    ).rename(columns={"text": "letters"})
+    )
+    table["mixed number"] = table["mixed number"].astype(object)
+    table = table.rename(columns={"text": "letters"})
     assert Stimuli.from_table(table).kinds == {
         "number": "numeric",
-        "text number": "numeric",
+        "text number": "nominal",  # strings were meant as labels
+        "mixed number": "numeric",
         "flag": "nominal",
         "letters": "nominal",
         "graded": "ordinal",

@@ -243,7 +243,9 @@ def test_drawing_is_uniform_within_a_frame(tmp_path: Path) -> None:
         ("S - N", 0, "not a rule: 'S - N'"),
         ("S ->", 0, "not a rule"),
         ("# nothing", 0, "there are no rules"),
-        ("S -> N @ much", 0, "the weight after @ must be a number, not 'much'"),
+        ("S -> N @ much", 0, "the weight after @ must be a number above 0 and below a billion, not 'much'"),
+        ("S -> N @ 0", 0, "a number above 0 and below a billion, not '0'"),
+        (f"S -> N @ {'9' * 400}", 0, "a number above 0 and below a billion, not '999"),
         ("S T -> N", 0, "one category was expected left of the arrow, not 'S T'"),
         ("S -> N // ", 0, "a side of '//' is empty"),
         ("S -> N[number=singular", 0, r"cannot read '\[number=singular'"),
@@ -336,6 +338,42 @@ def test_errors_in_the_file_as_a_whole(tmp_path: Path, text: str, line: int, mes
     with pytest.raises(InvalidInput, match=message) as caught:
         load_grammar(path)
     assert str(caught.value).startswith(f"{path}, line {line}: ")
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 50_000, "x = " + "{a=" * 3_000 + "1" + "}" * 3_000], ids=["brackets", "tables"]
+)
+def test_brackets_too_deep_to_read(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "g.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match="brackets within brackets, too deep to read"):
+        load_grammar(path)
+
+
+def test_numbers_too_long_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "g.toml"
+    path.write_text(f"x = {'9' * 10_000}", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"line 1: not valid TOML \(Exceeds the limit[^;]*\)\.$"):
+        load_grammar(path)
+
+
+def test_rules_too_deep_or_too_many(tmp_path: Path) -> None:
+    chain = "".join(f"C{k} -> C{k + 1}\n" for k in range(5_000))
+    with pytest.raises(InvalidInput, match="the rules go more than 100 categories deep"):
+        load_grammar(small(f"S -> C0\n{chain}C5000 -> N", tmp_path))
+    doubling = "".join(f"C{k} -> C{k + 1} C{k + 1}\n" for k in range(60))
+    grammar = load_grammar(small(f"S -> C0\n{doubling}C60 -> N[number=?n] V[number=?n]", tmp_path))
+    with pytest.raises(InvalidInput, match=r"line \d+: the rule makes more than 200,000 kinds of phrase"):
+        _ = grammar.frames
+
+
+@pytest.mark.parametrize("given", ["full_stop = 3\n", "[full_stop]\n'?' = [1]\n", "[full_stop]\n'?' = 'x'\n"])
+def test_marks_that_say_nothing(tmp_path: Path, given: str) -> None:
+    path = small("S -> N", tmp_path)
+    text = path.read_text("utf-8")
+    path.write_text(given + text if given.startswith("full") else text + given, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"line \d+: \[full_stop\] says when a mark is used"):
+        load_grammar(path)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

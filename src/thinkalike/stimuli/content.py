@@ -84,7 +84,7 @@ def check_count(asked: int, there: int) -> None:
         raise InvalidInput(f"{asked} sentences were asked for: ask for at least one.")
     if asked > there:
         raise InvalidInput(
-            f"The first {asked:,} sentences were asked for, but there are {there:,}: ask for no more than that."
+            f"The first {asked:,} sentences were asked for, but there are {there:,}: ask for fewer."
         )
 
 

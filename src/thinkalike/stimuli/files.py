@@ -41,6 +41,11 @@ class RawTable:
     missing_cells: frozenset[str] = frozenset()
     """The strings that mean "no value" in a feature column."""
 
+    @property
+    def untyped(self) -> bool:
+        """Whether all cells are strings because the file has no types."""
+        return self.lines is not None
+
     def place(self, row: int | None = None) -> str:
         """Where a row stands, or the header when it is None, for error messages."""
         if row is None:
@@ -123,7 +128,6 @@ def _read_text(path: Path, delimiter: str) -> RawTable:
                 raise InvalidInput(
                     f"{path}, line {1 + offset}: there is no header; the names of the columns were expected."
                 )
-            _check_header(header, f"{path}, line {1 + offset}")
             rows, lines = _rows(reader, len(header), lambda line: f"{path}, line {line + offset}")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8.") from error
@@ -153,11 +157,6 @@ def _rows(reader: Any, width: int, place: Callable[[int], str]) -> tuple[list[li
         rows.append(row)
         lines.append(reader.line_num)
     return rows, lines
-
-
-def _check_header(header: list[str], place: str) -> None:
-    if "" in header:
-        raise InvalidInput(f"{place}: column {header.index('') + 1} has no name.")
 
 
 def _declared(text: str, place: str) -> dict[str, Kind]:

@@ -15,6 +15,13 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli.numbers import (
+    as_number,
+    is_nearly_number,
+    is_number,
+    is_written_number,
+    loses_digits,
+)
 
 KINDS = ("nominal", "ordinal", "numeric")
 
@@ -51,7 +58,7 @@ def parse_kinds(texts: Sequence[str]) -> dict[str, Kind]:
     for text in texts:
         name, sign, kind = (part.strip() for part in text.rpartition("="))
         if not (sign and name and kind):
-            raise InvalidInput(f"{text!r} declares no kind: write NAME=nominal, NAME=numeric or NAME=low,high.")
+            raise InvalidInput(f"{text!r} declares no kind: write NAME=nominal, NAME=numeric, NAME=low,high.")
         levels = [level.strip() for level in kind.split(",")]
         if len(levels) == 1 and kind not in KINDS:
             raise UnknownName(f"{text!r}: {UnknownName.among('kind of feature', kind, KINDS)}")
@@ -60,17 +67,20 @@ def parse_kinds(texts: Sequence[str]) -> dict[str, Kind]:
     return kinds
 
 
-def as_feature(column: pd.Series, kind: Kind | None, place: Place) -> pd.Series:
+def as_feature(column: pd.Series, kind: Kind | None, place: Place, *, untyped: bool = False) -> pd.Series:
     """The column with the dtype of its kind.
 
     Parameters
     ----------
     column : any values; missing ones are None or NaN.
     kind : declared kind; None infers it: ordered categories are ordinal, numbers numeric, all else nominal.
+        A column in which most values are numbers but not all is an error.
     place : where things stand, for error messages ("words.csv, line 7").
+    untyped : whether everything is a string, as in a text file, so that "3" may be meant as a number.
     """
+    check_cells(column, place)
     if kind is None:
-        kind = _inferred_kind(column)
+        kind = _inferred_kind(column, place, untyped=untyped)
     if not isinstance(kind, str):
         return _ordinal(column, [level_name(level) for level in kind], place)
     if kind == "nominal":
@@ -89,25 +99,53 @@ def level_name(value: object) -> str:
     return str(value)
 
 
-def _inferred_kind(column: pd.Series) -> Kind:
+def check_cells(column: pd.Series, place: Place) -> None:
+    """Every cell holds one value, and one that can be compared."""
+    if pd.api.types.is_complex_dtype(column.dtype):
+        raise InvalidInput(f"{place(None)}: {column.name!r} has complex numbers: give real ones.")
+    if column.dtype != object:
+        return
+    for row, value in enumerate(column):
+        if isinstance(value, bytes) or not pd.api.types.is_scalar(value):
+            raise InvalidInput(
+                f"{place(row)}: {column.name!r} holds a value of type {type(value).__name__}; a string or a "
+                f"number was expected: make columns of its parts, or leave it out, drop=[{column.name!r}]."
+            )
+
+
+def _inferred_kind(column: pd.Series, place: Place, *, untyped: bool) -> Kind:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return list(column.cat.categories) if column.dtype.ordered else "nominal"
     if pd.api.types.is_bool_dtype(column.dtype):
         return "nominal"
     if pd.api.types.is_numeric_dtype(column.dtype):
         return "numeric"
-    values = column.dropna()
-    if len(values) and any(isinstance(value, (bool, np.bool_)) for value in values):
+    values = {row: value for row, value in enumerate(column) if not pd.isna(value)}
+    if not values or any(isinstance(value, (bool, np.bool_)) for value in values.values()):
         return "nominal"
-    return "numeric" if len(values) and all(np.isfinite(_number(value)) for value in values) else "nominal"
+    is_plain = is_written_number if untyped else is_number
+    strange = {row: value for row, value in values.items() if not is_plain(value)}
+    meant = len(values) - len(strange) + sum(untyped and is_nearly_number(v) for v in strange.values())
+    if 2 * meant <= len(values):
+        return "nominal"
+    if strange:
+        raise _mixed(column, strange, place)
+    return "numeric"
 
 
-def _number(value: object) -> float:
-    """The value as a float, exactly as written; NaN when it is no number."""
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return np.nan
+def _mixed(column: pd.Series, strange: dict[int, object], place: Place) -> InvalidInput:
+    row = min(strange)
+    others = [repr(text) for text in dict.fromkeys(map(str, strange.values())) if text != str(strange[row])]
+    too = f" (nor {'is' if len(others) == 1 else 'are'} {listed(others, 3)})" if others else ""
+    return InvalidInput(
+        f"{place(row)}: {str(strange[row])!r} is no finite number, as most of {column.name!r} are{too}. "
+        "Write 1.5 for 1,5 and leave a cell empty where there is no value; or, if these are labels, "
+        f"{_nominal(column)}."
+    )
+
+
+def _nominal(column: pd.Series) -> str:
+    return f"declare the feature nominal, kinds={{{column.name!r}: 'nominal'}} (--kind {column.name}=nominal)"
 
 
 def _names(column: pd.Series) -> pd.Series:
@@ -122,7 +160,7 @@ def _natural_levels(column: pd.Series, place: Place) -> list[str]:
     if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
         return [level_name(level) for level in column.cat.categories]
     names = sorted(set(_names(column).dropna()))
-    numbers = [_number(name) for name in names]
+    numbers = [as_number(name) for name in names]
     if not np.isfinite(numbers).all():
         raise InvalidInput(
             f"{place(None)}: feature {column.name!r} is ordinal, but its levels ({listed(names)}) have "
@@ -153,16 +191,23 @@ def _categorical(column: pd.Series, levels: list[str], place: Place, *, ordered:
 
 
 def _numeric(column: pd.Series, place: Place) -> pd.Series:
+    given = column.astype(object)
+    for row, value in enumerate(given) if not pd.api.types.is_float_dtype(column.dtype) else ():
+        if loses_digits(value):
+            raise InvalidInput(
+                f"{place(row)}: {value} in {column.name!r} has more digits than numbers keep here, and would "
+                f"be taken for its neighbours. If it is a label, {_nominal(column)}, or leave it out: drop=."
+            )
     if pd.api.types.is_numeric_dtype(column.dtype):
         values = column.astype(np.float64)
     else:
-        values = pd.Series([_number(value) for value in column.astype(object)], column.index, np.float64)
+        values = pd.Series([as_number(value) for value in given], column.index, np.float64)
     strange = np.flatnonzero(column.notna().to_numpy() & ~np.isfinite(values.to_numpy()))
     if strange.size:
         row = int(strange[0])
         raise InvalidInput(
             f"{place(row)}: feature {column.name!r} is numeric but the value is "
-            f"{level_name(column.iloc[row])!r}: give a finite number or none, or declare the feature nominal."
+            f"{level_name(column.iloc[row])!r}: give a finite number or none, or {_nominal(column)}."
         )
     values.name = column.name
     return values

@@ -9,8 +9,8 @@ import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.files import RawTable
-from thinkalike.stimuli.kinds import Kind, as_feature, level_name, listed
-from thinkalike.stimuli.spans import join, locate
+from thinkalike.stimuli.kinds import Kind, as_feature, check_cells, level_name, listed
+from thinkalike.stimuli.spans import goes_on, join, locate
 
 WORD_COLUMNS = ("sentence", "word", "start", "end")
 ROLES = ("item", "sentence", "text", "word", "start", "end")
@@ -27,10 +27,7 @@ def assemble(
     """The arguments of `Stimuli`, out of a flat table; see `Stimuli.from_table`."""
     if len(raw.frame) == 0:
         raise InvalidInput("The table has no rows: one per item was expected.")
-    known = [str(name) for name in raw.frame.columns]
-    for name in known:
-        if known.count(name) > 1:
-            raise InvalidInput(f"{raw.place()}: the column {name!r} stands there twice.")
+    known = _column_names(raw)
     frame = raw.frame.set_axis(known, axis=1).rename(columns=_renaming(raw, columns, known))
     free = [name for name in frame.columns if name not in ROLES]
     # A file of our own says which of its columns are features.
@@ -41,13 +38,29 @@ def assemble(
     spans, sentences = _spans(raw, frame)
     ids = _item_ids(raw, frame, spans)
     declared = {**(raw.kinds or {}), **kinds}
-    table = {name: as_feature(_values(raw, frame[name]), declared.get(name), raw.place) for name in names}
+    table = {
+        name: as_feature(_values(raw, frame[name]), declared.get(name), raw.place, untyped=raw.untyped)
+        for name in names
+    }
     others = frame[[name for name in free if name not in names]]
     return {
         "features": pd.DataFrame(table, index=frame.index).set_axis(ids, axis=0),
         "items": pd.concat([spans, others], axis=1).set_axis(ids, axis=0),
         "sentences": sentences,
     }
+
+
+def _column_names(raw: RawTable) -> list[str]:
+    """The names of the columns, each of its own; those of foreign text files lose spaces around them."""
+    names = ["" if pd.isna(name) else str(name) for name in raw.frame.columns.to_list()]
+    if raw.untyped and raw.kinds is None:
+        names = [name.strip() for name in names]
+    for place, name in enumerate(names):
+        if not name.strip():
+            raise InvalidInput(f"{raw.place()}: column {place + 1} has no name: give it one.")
+        if name in names[:place]:
+            raise InvalidInput(f"{raw.place()}: the column {name!r} stands there twice: rename or drop one.")
+    return names
 
 
 def chosen_features(
@@ -97,12 +110,18 @@ def _values(raw: RawTable, column: pd.Series) -> pd.Series:
 
 def _spans(raw: RawTable, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
     """The columns `sentence`, `word`, `start`, `end`, and the texts; none when the items are not words."""
+    for role in ROLES:
+        if role in frame:
+            check_cells(frame[role], raw.place)
+    whole = "text" in frame and "word" not in frame
     frame = _completed(raw, frame)
     if "sentence" not in frame:
         return pd.DataFrame(index=frame.index), None
     sentence, word = (_names(raw, frame[role]) for role in ("sentence", "word"))
     texts = _texts(raw, frame, sentence) if "text" in frame else {}
-    if "start" in frame:
+    if whole:  # the same sentence may be several items, each with features of its own
+        starts, ends = [0] * len(word), [len(one) for one in word]
+    elif "start" in frame:
         starts, ends = (_offsets(raw, frame[role]) for role in ("start", "end"))
         _check_offsets(raw, word, sentence, texts, starts, ends)
     else:
@@ -156,10 +175,29 @@ def _completed(raw: RawTable, frame: pd.DataFrame) -> pd.DataFrame:
         )
     if has["text"] and not has["word"]:  # the items are whole sentences
         frame = frame.assign(word=frame["text"])
-    if has["text"] and not has["sentence"]:  # equal texts are one sentence
-        codes, _ = pd.factorize(frame["text"])
-        frame = frame.assign(sentence=[f"s{code}" for code in codes])
+    if has["text"] and not has["sentence"]:
+        together = not has["word"] or has["start"]
+        frame = frame.assign(sentence=_sentence_ids(raw, frame, equal_texts_are_one=together))
     return frame
+
+
+def _sentence_ids(raw: RawTable, frame: pd.DataFrame, *, equal_texts_are_one: bool) -> list[str]:
+    """A name for the sentence of each row, by its text.
+
+    Where the places of words are to be found, a text whose words begin anew is another sentence: it may come
+    several times.
+    """
+    texts, words = _names(raw, frame["text"]), _names(raw, frame["word"])
+    begun: dict[str, tuple[str, list[str]]] = {}
+    ids = []
+    n_sentences = 0
+    for text, word in zip(texts, words, strict=True):
+        if text not in begun or not (equal_texts_are_one or goes_on(begun[text][1], word, text)):
+            begun[text] = (f"s{n_sentences}", [])
+            n_sentences += 1
+        begun[text][1].append(word)
+        ids.append(begun[text][0])
+    return ids
 
 
 def _names(raw: RawTable, column: pd.Series) -> list[str]:

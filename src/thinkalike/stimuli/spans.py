@@ -36,6 +36,18 @@ def locate(words: Sequence[str], text: str) -> list[int]:
     return first
 
 
+def goes_on(words: Sequence[str], word: str, text: str) -> bool:
+    """Whether `word` can stand in `text` after the `words` before it."""
+    together = [*words, word]
+    if "".join(text.split()).startswith("".join("".join(together).split())):
+        return True
+    try:
+        _placed_leftmost(together, text)
+    except InvalidInput:
+        return False
+    return True
+
+
 def _placed_in_full(words: Sequence[str], text: str) -> list[int]:
     starts, position = [], 0
     for word in words:

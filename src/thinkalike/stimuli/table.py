@@ -165,9 +165,7 @@ class Stimuli:
         """
         from thinkalike.stimuli.treebank import read_conllu
 
-        read = cls(
-            **read_conllu(path, n_sentences=n_sentences, punctuation=punctuation, relation=relation)
-        )
+        read = cls(**read_conllu(path, n_sentences=n_sentences, punctuation=punctuation, relation=relation))
         return read.choose(features, drop=drop, kinds=kinds)
 
     @classmethod

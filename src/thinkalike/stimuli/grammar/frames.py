@@ -12,9 +12,13 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.grammar.domain import NONE, Domain
 from thinkalike.stimuli.grammar.lexicon import Form, LexicalCategory
 from thinkalike.stimuli.grammar.rules import Rule, Symbol, bindings, requests
+
+MOST_FRAMES = 200_000
+"""Each is held in memory."""
 
 Place = tuple[int, int]
 """Which slot a word comes from, and which of the slot's mentions it is."""
@@ -113,6 +117,11 @@ class _Expander:
             choices.append(self._parts(symbols, binding))
             if not choices[-1]:
                 return
+        if prod(map(len, choices)) > MOST_FRAMES:
+            raise InvalidInput(
+                f"line {rule.line}: the rule makes more than {MOST_FRAMES:,} kinds of phrase; leave out "
+                "features that need not agree, or write fewer alternatives."
+            )
         for parts in product(*choices):
             slots: list[Slot] = []
             layout: dict[tuple[str, int], tuple[Place, ...]] = {}

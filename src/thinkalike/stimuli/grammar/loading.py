@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,8 @@ from thinkalike.stimuli.grammar.source import Source, read_source
 
 FOLDER = Path(__file__).parent.parent / "grammars"
 ITEMS = ("words", "sentences")
+DEEPEST = 100
+"""How far categories may stand within categories."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,10 @@ class Grammar:
 
     @cached_property
     def frames(self) -> list[Frame]:
-        frames = make_frames(self.start, self.rules, self.lexicon, self.domain)
+        try:
+            frames = make_frames(self.start, self.rules, self.lexicon, self.domain)
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.path}, {error}") from error
         if not frames:
             raise InvalidInput(
                 f"{self.path}: the rules and the lexicon together make no sentence of {self.start!r}."
@@ -139,10 +145,14 @@ def _lexicon_source(source: Source, lexicon: str | os.PathLike[str] | None) -> S
 
 
 def _read_full_stops(source: Source, domain: Domain) -> tuple[tuple[str, dict[str, str]], ...]:
-    given: dict[str, Any] = source.content.get("full_stop", {})
+    given: Any = source.content.get("full_stop", {})
     stops = []
-    for mark, needs in given.items():
+    for mark, needs in given.items() if isinstance(given, dict) else [("full_stop", given)]:
         line = source.key_line("full_stop", mark)
+        if not isinstance(needs, dict):
+            raise source.error(
+                line, '[full_stop] says when a mark is used: "?" = { question = "True" } was expected.'
+            )
         condition = {str(feature): str(value) for feature, value in needs.items()}
         for feature, value in condition.items():
             domain.check(feature, value, source, line)
@@ -166,7 +176,7 @@ def _check_rules(start: str, rules: dict[str, list[Rule]], lexicon: list[str], s
                         rule.line, f"no rule for {symbol.name} says anything about {feature!r}."
                     )
         _check_sides(rule, rules[start], source)
-    _check_no_recursion(start, rules, (), source)
+    _check_no_recursion(start, rules, source)
 
 
 def _check_sides(rule: Rule, starts: list[Rule], source: Source) -> None:
@@ -184,15 +194,30 @@ def _check_sides(rule: Rule, starts: list[Rule], source: Source) -> None:
             )
 
 
-def _check_no_recursion(
-    name: str, rules: dict[str, list[Rule]], above: tuple[str, ...], source: Source
-) -> None:
-    for rule in rules.get(name, ()):
-        for symbol in rule.symbols:
-            if symbol.name in (*above, name):
+def _check_no_recursion(start: str, rules: dict[str, list[Rule]], source: Source) -> None:
+    """Raise if a category contains itself; each is looked at once, however many rules mention it."""
+    within: list[tuple[str, Iterator[tuple[Rule, str]]]] = [(start, _mentioned(rules[start]))]
+    above, done = {start}, set()
+    while within:
+        name, symbols = within[-1]
+        for rule, inner in symbols:
+            if inner in above:
                 raise source.error(
                     rule.line,
-                    f"{symbol.name} contains itself, so there is no end of sentences: "
+                    f"{inner} contains itself, so there is no end of sentences: "
                     "write the inner one as a category of its own.",
                 )
-            _check_no_recursion(symbol.name, rules, (*above, name), source)
+            if inner in rules and inner not in done:
+                within.append((inner, _mentioned(rules[inner])))
+                above.add(inner)
+                break
+        else:
+            within.pop()
+            above.remove(name)
+            done.add(name)
+        if len(within) > DEEPEST:
+            raise source.error(1, f"the rules go more than {DEEPEST} categories deep: write them flatter.")
+
+
+def _mentioned(rules: list[Rule]) -> Iterator[tuple[Rule, str]]:
+    return ((rule, symbol.name) for rule in rules for symbol in rule.symbols)

@@ -74,8 +74,10 @@ def _read_rule(text: str, source: Source, line: int, domain: Domain) -> Rule:
     left, arrow, right = body.partition("->")
     if not arrow or not right.strip():
         raise source.error(line, f"not a rule: {text!r}; `Category -> Category Category` was expected.")
-    if weighted and not re.fullmatch(r"\s*\d+(\.\d+)?\s*", weight):
-        raise source.error(line, f"the weight after @ must be a number, not {weight.strip()!r}.")
+    if weighted and not (re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", weight, re.ASCII) and float(weight) > 0):
+        raise source.error(
+            line, f"the weight after @ must be a number above 0 and below a billion, not {weight.strip()!r}."
+        )
     heads = _read_symbols(left, source, line, domain)
     if len(heads) != 1 or heads[0].label:
         raise source.error(line, f"one category was expected left of the arrow, not {left.strip()!r}.")

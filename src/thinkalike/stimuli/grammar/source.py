@@ -50,8 +50,12 @@ def read_source(path: str | os.PathLike[str]) -> Source:
         raise InvalidInput(f"{path} cannot be read ({reason}): give the path of a TOML file.") from error
     try:
         return Source(path, text, tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOML that is none, and numbers of thousands of digits
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(found.group(1)) if found else text.count("\n") + 1
-        reason = re.sub(r"\s*\(at .*\)", "", str(error))
+        reason = re.sub(r"\s*\(at .*\)|;.*", "", str(error))
         raise InvalidInput(f"{path}, line {line}: not valid TOML ({reason}).") from error
+    except RecursionError as error:
+        raise InvalidInput(
+            f"{path}: brackets within brackets, too deep to read: write it flatter."
+        ) from error
