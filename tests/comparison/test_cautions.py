@@ -99,6 +99,13 @@ def test_fine_grained_features(pair: list[Profile]) -> None:
     assert found.text.startswith("99.1 % of all pairs of items differ in rt, and only that counts here")
 
 
+def test_constant_features(pair: list[Profile]) -> None:
+    matrix = by_features(pair, n_samples=50)
+    (found,) = find_cautions(Evidence(pair, matrix, constant=["Typo"]))
+    assert found.kind == "constant-features"
+    assert found.text.startswith("No two items differ in Typo: left out, for it has one level.")
+
+
 def test_left_out_features(pair: list[Profile]) -> None:
     importance = pair[0].importance.copy()
     importance[:, :, 6] = np.nan
@@ -148,7 +155,7 @@ def test_the_table_is_tested() -> None:
     """A new caution needs a test here."""
     assert set(CAUTIONS) == {
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
-        "left-out-features", "duplicated-vectors", "top-heavy-layers", "unstable-similarities",
+        "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "unstable-similarities",
         "no-better-than-untrained", "sampled-pairs",
     }  # fmt: skip
 

@@ -34,7 +34,7 @@ from thinkalike.measures.distances import TRANSFORMS, transformed
 from thinkalike.measures.rsa import rsa_matrix
 from thinkalike.parallel import map_in_order
 from thinkalike.provenance import versions
-from thinkalike.stimuli.differences import code_features, share_differing
+from thinkalike.stimuli.differences import code_features, constant_features, share_differing
 from thinkalike.stimuli.table import Stimuli
 
 MAPPED_ITEMS = 400
@@ -89,7 +89,15 @@ def assemble(
             list(named), [stacked_importance([profile], kept) for profile in profiles]
         ),
         correlations=_correlations(profiles[0]),
-        cautions=find_cautions(Evidence(profiles, features, (rsa, *others), _differing(stimuli, settings))),
+        cautions=find_cautions(
+            Evidence(
+                profiles,
+                features,
+                (rsa, *others),
+                _differing(stimuli, settings),
+                constant_features(stimuli.features, missing=settings["missing"]),
+            )
+        ),
         power=power_table(profiles, len(stimuli)),
         answer=answer(named, matrices),
         settings=dict(settings),

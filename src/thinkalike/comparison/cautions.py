@@ -49,6 +49,8 @@ class Evidence:
     geometry: Sequence[SimilarityMatrix] = ()
     differing: Mapping[str, float] = field(default_factory=dict)
     """Ordered feature → the share of pairs of items that differ in it, where only that counts"""
+    constant: Sequence[str] = ()
+    """Features of the stimuli that no profile has, because no two items differ in them"""
 
 
 Found = Iterator[tuple[str, tuple[str, ...]]]
@@ -135,6 +137,21 @@ def _few_features(evidence: Evidence) -> Found:
         )
 
 
+def constant_features_caution(names: Sequence[str]) -> str:
+    """Says that features were left out because no two items differ in them."""
+    several = len(names) > 1
+    return (
+        f"No two items differ in {listed([readable(name) for name in names])}: left out, for "
+        f"{'they have' if several else 'it has'} one level. Where having it or not is the difference, as in "
+        "marks such as Typo=Yes, make that a level: missing='level'."
+    )
+
+
+def _constant_features(evidence: Evidence) -> Found:
+    if evidence.constant:
+        yield constant_features_caution(evidence.constant), ()
+
+
 def _left_out_features(evidence: Evidence) -> Found:
     kept = evidence.features.settings["features"]
     lacking = [readable(name) for name in evidence.profiles[0].features if name not in kept]
@@ -205,6 +222,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "collinear-features": _collinear_features,
     "fine-grained-features": _fine_grained_features,
     "few-features": _few_features,
+    "constant-features": _constant_features,
     "left-out-features": _left_out_features,
     "duplicated-vectors": _duplicated_vectors,
     "top-heavy-layers": _top_heavy_layers,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,14 +13,17 @@ import pandas as pd
 
 from thinkalike.activations.given import as_given, as_stimuli
 from thinkalike.activations.store import Activations
+from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
 from thinkalike.comparison.diagnostics import layer_diagnostics
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
 from thinkalike.encoding.bootstrap import ResamplingPlan, draw_multiplicities, plan_resamples, resample
 from thinkalike.encoding.crossval import CrossValidation, cross_validate, make_plan
 from thinkalike.encoding.plan import EncodingPlan
+from thinkalike.encoding.settings import make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
 from thinkalike.parallel import map_in_order
+from thinkalike.stimuli.differences import constant_features
 from thinkalike.stimuli.table import Stimuli
 
 STRUCTURE = ("groups", "together", "folds", "duplicates")
@@ -36,6 +40,8 @@ class ProfilingPlan:
     collinearity: Collinearity
     structure: Mapping[str, Any]
     """What else was asked for: groups, what stays together, folds, duplicates"""
+    left_out: tuple[str, ...] = ()
+    """Features in which no two of the items differ"""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,14 +61,16 @@ def plan_profiles(
             f"distance={settings['distance']!r} takes repeated measurements or a matrix of distances, and a "
             "layer is one vector per item: use ta.MLEM with your arrays."
         )
+    chosen = make_settings(preset, **{k: v for k, v in settings.items() if k not in STRUCTURE})
+    stimuli, left_out = _varying(stimuli, chosen.missing)
     encoding = make_plan(stimuli, preset=preset, **settings)
-    chosen = encoding.settings
     correlations = stimuli.correlations(ordered=chosen.ordered, missing=chosen.missing)
     return ProfilingPlan(
         encoding=encoding,
         resampling=_resampling(stimuli, encoding, resamples) if resamples else None,
         collinearity=Collinearity(correlations.names, correlations.values, correlations.variance_inflation),
         structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
+        left_out=left_out,
     )
 
 
@@ -85,10 +93,15 @@ def profile(
     resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
     plan : from `plan_profiles`, to profile several systems faster; the other options are then not looked at.
     settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
+
+    Features in which no two items differ are left out, with a `CautionWarning` that names them.
     """
     activations, stimuli = as_given(activations, "array"), as_stimuli(stimuli)
     activations.check_stimuli(stimuli)
-    plan = plan or plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+    if plan is None:
+        plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+        if plan.left_out:
+            warnings.warn(constant_features_caution(plan.left_out), CautionWarning, stacklevel=2)
     found = cross_validate(stimuli, activations, plan=plan.encoding)
     return Profile(
         system=activations.system,
@@ -105,6 +118,16 @@ def profile(
         bootstrap=None if plan.resampling is None else _bootstrap(activations, plan.resampling, found),
         metadata=dict(activations.metadata),
     )
+
+
+def _varying(stimuli: Stimuli, missing: str) -> tuple[Stimuli, tuple[str, ...]]:
+    """The stimuli without the features in which no two items differ, and the names of these."""
+    constant = constant_features(stimuli.features, missing=missing)
+    if not constant or len(constant) == len(
+        stimuli.kinds
+    ):  # with no feature left, the plan says what is wrong
+        return stimuli, ()
+    return stimuli.choose(drop=constant), constant
 
 
 def _resampling(stimuli: Stimuli, encoding: Any, resamples: int) -> ResamplingPlan:

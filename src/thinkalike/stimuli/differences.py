@@ -349,15 +349,31 @@ def _contingency(
     return cells // g.n_levels, cells % g.n_levels, np.bincount(index, weights=w)
 
 
+def constant_features(features: pd.DataFrame, *, missing: str = "ignore") -> tuple[str, ...]:
+    """The features in which no two items differ."""
+    coded = code_features(features, missing=missing)
+    return tuple(f.name for f in coded.features if not _varies(f))
+
+
+def _varies(feature: CodedFeature) -> bool:
+    counts = np.bincount(feature.codes, minlength=feature.n_levels)
+    return int(((counts > 0) & feature.counted).sum()) > 1
+
+
 def require_variation(features: Sequence[CodedFeature]) -> None:
-    """Raise for a feature in which no two items differ, or all do: neither says which items are alike."""
+    """Raise for features in which no two items differ, or all do: neither says which items are alike."""
+    constant = [f.name for f in features if not _varies(f)]
+    if len(constant) == 1:
+        raise InvalidInput(
+            f"The feature {constant[0]!r} has one level, so no pair of items differs in it: drop the column, "
+            "or add items that differ."
+        )
+    if constant:
+        raise InvalidInput(
+            f"The features {', '.join(map(repr, constant))} have one level, so no pair of items differs in "
+            "them: drop the columns, or add items that differ."
+        )
     for f in features:
-        counts = np.bincount(f.codes, minlength=f.n_levels)
-        if ((counts > 0) & f.counted).sum() < 2:
-            raise InvalidInput(
-                f"The feature {f.name!r} has one level, so no pair of items differs in it: drop the column, "
-                "or add items that differ."
-            )
         if len(f.codes) >= MANY_ITEMS and share_differing(f) == 1.0:
             way_out = (
                 "it looks like an id: drop the column, or name it as columns={'item': …}"
