@@ -100,7 +100,7 @@ def verdicts(measured: Measured) -> list[str]:
 
 
 def found(measured: Measured) -> Findings:
-    return judge(measured, {**SCALES["smoke"], "scale": "smoke"})
+    return judge(measured, SCALES["smoke"])
 
 
 def test_planted_tables_agree_with_every_statement() -> None:
@@ -332,14 +332,14 @@ def test_paper_scale_on_tiny_models_of_the_same_names(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
     folder = tmp_path / "models"
-    sizes = SCALES["paper"]["sizes"]
+    sizes = SCALES["paper"].sizes
     for k, name in enumerate(name for pair in sizes.values() for name in pair):
         save_lens(folder / name, "gelu" if "GELU" in name else "solu_ln", k)
-    place = folder / SCALES["paper"]["tokenizer"]
+    place = folder / SCALES["paper"].tokenizer
     AutoTokenizer.from_pretrained(bundled.resolve("nano-gpt2"), local_files_only=True).save_pretrained(place)
     (place / "config.json").write_text("{}")
-    few = {name: SCALES["smoke"][name] for name in ("length", "steps", "warmup", "batch_tokens", "every")}
-    few |= {"max_tokens": 1000, "validation_tokens": 128, "cka_batches": 5, "n_resamples": 100}
+    few = SCALES["smoke"].only("length", "steps", "warmup", "batch_tokens", "every")
+    few |= {"max_tokens": 1000, "validation_tokens": 128, "cka_batches": 5, "resamples": 100}
     done = reproduce("brown2023-activations", "paper", tmp_path / "run", models_folder=folder, **few)
     assert {f.of_paper for f in done.findings.figures} >= {"Figure 1", "Figure 4", "Figure 5", "Figure 6"}
     assert set(done.findings.tables[0].frame["size"]) == set(sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -152,13 +153,13 @@ def test_table_one_is_read_from_the_configuration(tiny_neox: Callable[..., Any])
 def test_without_the_family_smoke_makes_one_and_nano_says_what_is_missing(tmp_path: Path) -> None:
     absent = {"family": ["nano-absent-1", "nano-absent-2"], "models_folder": None}
     with pytest.raises(ModelError, match="lacks nano-absent-1, nano-absent-2: reinstall"):
-        available({**SCALES["nano"], **absent, "scale": "nano"}, tmp_path)
-    settings, notes = available({**SCALES["smoke"], **absent, "scale": "smoke"}, tmp_path)
+        available(replace(SCALES["nano"], **absent), tmp_path)
+    settings, notes = available(replace(SCALES["smoke"], **absent), tmp_path)
     assert "random weights" in notes[0]
-    assert all((tmp_path / "models" / name / "config.json").exists() for name in settings["family"])
+    assert all((tmp_path / "models" / name / "config.json").exists() for name in settings.family)
     one_missing = {"family": ["nano-bert", "nano-gpt2", "nano-absent-1"], "models_folder": None}
-    settings, notes = available({**SCALES["nano"], **one_missing, "scale": "nano"}, tmp_path)
-    assert settings["family"] == ["nano-bert", "nano-gpt2"]
+    settings, notes = available(replace(SCALES["nano"], **one_missing), tmp_path)
+    assert settings.family == ("nano-bert", "nano-gpt2")
     assert "lacks nano-absent-1" in notes[0]
 
 
@@ -167,7 +168,7 @@ def test_loss_is_the_mean_cross_entropy(tmp_path: Path) -> None:
 
     from thinkalike.systems import bundled
 
-    settings = {**SCALES["smoke"], "models_folder": None, "loss_tokens": 100}
+    settings = replace(SCALES["smoke"], loss_tokens=100)
     found = Streams(settings, Steps(tmp_path)).loss("nano-gpt2")
     model, tokenizer = bundled.load("nano-gpt2")
     ids = torch.tensor([tokenizer(bundled.sample_text().read_text()[:2000])["input_ids"][:100]])
@@ -185,7 +186,7 @@ def test_smoke(tmp_path: Path) -> None:
         figure.chart.to_dict()  # valid Vega-Lite
     names = {f.name for f in done.findings.figures}
     assert all(s.figure in names for s in done.findings.statements if s.figure)
-    again = done.recipe.run({**SCALES["smoke"], "scale": "smoke", "models_folder": None}, tmp_path / "run")
+    again = done.recipe.run(SCALES["smoke"], tmp_path / "run")
     assert again.statements == done.findings.statements
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,17 +25,26 @@ from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Tab
 from thinkalike.recipes import registry as table
 from thinkalike.recipes.page import answer, duration, number, render
 from thinkalike.recipes.places import lacking, locate, require
+from thinkalike.recipes.settings import RecipeSettings
 from thinkalike.recipes.steps import Steps
 
 NASTY = "</script><b>bold & 'quoted'"
 
 
-def small_run(settings: Mapping[str, Any], out: Path) -> Findings:
-    points = pd.DataFrame({"x": [0.0, 1.0], "y": [0.5, settings["height"]], "name": [NASTY, "b"]})
+@dataclass(frozen=True, kw_only=True)
+class Small(RecipeSettings):
+    height: float = 1.0
+    file: str | None = None
+    names: tuple[str, ...] = ("a",)
+    sizes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def small_run(settings: Small, out: Path) -> Findings:
+    points = pd.DataFrame({"x": [0.0, 1.0], "y": [0.5, settings.height], "name": [NASTY, "b"]})
     chart = themed(alt.Chart(points).mark_point().encode(x="x:Q", y="y:Q", tooltip="name:N"))
     return Findings(
         recipe="small",
-        scale=settings["scale"],
+        scale=settings.scale,
         statements=(
             Statement(
                 "It rises.", "From 0.5 to 1.", "agrees", {"rise": 0.5, "unknown": float("nan")}, "line"
@@ -44,14 +54,14 @@ def small_run(settings: Mapping[str, Any], out: Path) -> Findings:
         ),
         figures=(Figure("line", "Two points", chart, f"Caption {NASTY}", "Figure 1"),),
         tables=(Table("t", "A table", pd.DataFrame({"model": [NASTY], "size": [1234], "p": [np.nan]})),),
-        settings=settings,
+        settings=settings.plain(),
         notes=(f"A note {NASTY}",),
     )
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    scales = {"smoke": {"height": 1.0, "file": None}, "nano": {"height": 2.0}, "paper": {"height": 3.0}}
+    scales = {name: Small(scale=name, height=k + 1.0) for k, name in enumerate(("smoke", "nano", "paper"))}
     module: Any = SimpleNamespace(SCALES=scales, run=small_run)
     monkeypatch.setitem(sys.modules, "small_recipe", module)
     recipe = Recipe("small", f"A small one {NASTY}", "Nobody 2026", "Figure 1", "small_recipe")
@@ -120,12 +130,33 @@ class TestReproduce:
             reproduce("small", "smoke", tmp_path / "run", hight=1)
         assert not (tmp_path / "run").exists()
 
-    def test_a_list_may_be_given_with_commas(
-        self, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"height": "tall"}, "The setting height is a number; 'tall' was given"),
+            ({"height": float("nan")}, "The setting height is a number; nan was given"),
+            ({"height": True}, "The setting height is a number; True was given"),
+            ({"seed": 1.5}, "The setting seed is a whole number; 1.5 was given"),
+            ({"names": 3}, "The setting names is a list, such as a,b; 3 was given"),
+            ({"sizes": "a"}, "The setting sizes is a table of names and values; 'a' was given"),
+            ({"sizes": {"x": ["a"]}}, r"The setting sizes is a list, such as a,b; \['a'\] was given"),
+        ],
+    )
+    def test_a_value_of_another_kind_is_refused(
+        self, small: Recipe, tmp_path: Path, change: dict[str, Any], message: str
     ) -> None:
-        scales = {"smoke": {"height": 1.0, "names": ("a",)}}
-        monkeypatch.setattr(sys.modules["small_recipe"], "SCALES", scales)
-        for given, expected in (("b,c", ["b", "c"]), ("b", ["b"]), (["b"], ["b"])):
+        with pytest.raises(InvalidInput, match=message):
+            reproduce("small", "smoke", tmp_path / "run", **change)
+        assert not (tmp_path / "run").exists()
+
+    def test_settings_become_what_the_recipe_wants(self, small: Recipe, tmp_path: Path) -> None:
+        done = reproduce("small", "smoke", tmp_path, height=2, file="a", sizes={"x": ["a", "b"]})
+        found = done.findings.settings
+        assert (found["height"], found["file"], found["sizes"]) == (2.0, "a", {"x": ("a", "b")})
+        assert type(found["height"]) is float
+
+    def test_a_list_may_be_given_with_commas(self, small: Recipe, tmp_path: Path) -> None:
+        for given, expected in (("b,c", ("b", "c")), ("b", ("b",)), (["b"], ("b",))):
             done = reproduce("small", "smoke", tmp_path / str(given), names=given)
             assert done.findings.settings["names"] == expected
 
@@ -143,7 +174,7 @@ class TestReproduce:
 
 class TestPage:
     def test_names_are_escaped_everywhere(self, small: Recipe) -> None:
-        html = render(small, small_run({"height": 1, "scale": "smoke"}, Path()), 3.0)
+        html = render(small, small_run(Small(scale="smoke"), Path()), 3.0)
         page = Text()
         page.feed(html)
         # Titles are set in bold by the template: two tables' captions and one figure's.
@@ -151,14 +182,14 @@ class TestPage:
         assert page.text.count("bold & 'quoted'") >= 5
 
     def test_no_request_can_leave_it(self, small: Recipe) -> None:
-        html = render(small, small_run({"height": 1, "scale": "smoke"}, Path()), 3.0)
+        html = render(small, small_run(Small(scale="smoke"), Path()), 3.0)
         assert "default-src 'none'" in html
         before_the_library = html.partition('id="specs"')[0]
         assert "http" not in before_the_library.replace("http-equiv", "")
 
     def test_statements_stand_with_their_verdicts(self, small: Recipe) -> None:
         page = Text()
-        page.feed(render(small, small_run({"height": 1, "scale": "smoke"}, Path()), 300.0))
+        page.feed(render(small, small_run(Small(scale="smoke"), Path()), 300.0))
         for text in (
             "agrees",
             "differs",
@@ -171,7 +202,7 @@ class TestPage:
             assert text in page.text
 
     def test_the_answer_counts_only_what_the_paper_said(self) -> None:
-        findings = small_run({"height": 1, "scale": "smoke"}, Path())
+        findings = small_run(Small(scale="smoke"), Path())
         assert answer(findings) == "Of 2 statements of the paper we find 1 as it says and 1 otherwise."
         more = Statement("a", "b", "cannot be tested")
         findings = Findings("x", "smoke", (*findings.statements, more))

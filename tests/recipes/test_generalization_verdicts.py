@@ -26,7 +26,7 @@ from thinkalike.recipes.findings import Findings
 
 N, SHARES = 5, (0.25, 0.5, 0.75, 1.0)
 GROUPS = (GENERALIZING,) * N + (HEURISTIC,) * N
-SETTINGS = {**SCALES["smoke"], "scale": "smoke", "n_permutations": 300}
+SETTINGS = replace(SCALES["smoke"], permutations=300)
 APART = np.array(GROUPS)[:, None] != np.array(GROUPS)[None, :]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_smoke_is_kept(smoke: Reproduction, monkeypatch: pytest.MonkeyPatch) -> 
     from thinkalike.activations import extraction
 
     monkeypatch.setattr(extraction, "_extract", lambda *a, **k: pytest.fail("extracted again"))
-    again = smoke.recipe.run({**SCALES["smoke"], "scale": "smoke", "models_folder": None}, smoke.page.parent)
+    again = smoke.recipe.run(SCALES["smoke"], smoke.page.parent)
     assert again.statements == smoke.findings.statements
 
 
@@ -65,8 +66,8 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
         save_tiny(f"EleutherAI/pythia-160m-deduped{revision}", tiny_neox(16, 2, 2), seed=seed)
     small = {"sentences": 30, "preset_sentences": 20, "interaction_layers": 1, "treebank_sentences": 25}
     bank = write_treebank(tmp_path / "bank.conllu")
-    settings = {**SCALES["paper"], **small, "treebank": str(bank), "models_folder": str(folder)}
-    found = get_recipe("salle2024").run({**settings, "scale": "paper"}, tmp_path / "run")
+    settings = replace(SCALES["paper"], **small, treebank=str(bank), models_folder=str(folder))
+    found = get_recipe("salle2024").run(settings, tmp_path / "run")
     beyond = [s for s in found.statements if s.beyond]
     assert len(beyond) == 7
     assert all(s.verdict != "cannot be tested" for s in beyond)

@@ -58,7 +58,7 @@ def compare_groups(
     groups: Sequence[Hashable],
     *,
     systems: Sequence[str] | None = None,
-    layers: Sequence[Layer] | None = None,
+    layers: Sequence[Layer | float] | None = None,
     kind: Literal["similarity", "distance"] = "distance",
     n_resamples: int = 2000,
     n_permutations: int = 9999,
@@ -149,7 +149,7 @@ def _checked(
     values: Floats,
     groups: Sequence[Hashable],
     systems: Sequence[str] | None,
-    layers: Sequence[Layer] | None,
+    layers: Sequence[Layer | float] | None,
 ) -> tuple[Floats, tuple[str, ...], Sequence[Any]]:
     stack = np.asarray(values, dtype=np.float64)
     stack = stack[None] if stack.ndim == 2 else stack

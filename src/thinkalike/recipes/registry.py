@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.errors import UnknownName
 
 if TYPE_CHECKING:
     from thinkalike.recipes.findings import Findings
+    from thinkalike.recipes.settings import RecipeSettings
 
 SCALES = ("smoke", "nano", "paper")
 SALLE = "Salle, Jalouzot, Lan, Chemla and Lakretz 2024, What Makes Two Language Models Think Alike?"
@@ -25,8 +26,7 @@ BROWN = (
 class Recipe:
     """One experiment.
 
-    `module` has `SCALES`, the settings of each scale as plain values, and `run(settings, out)`. Among the
-    settings that `run` gets are also `scale` and `models_folder` (see `thinkalike.recipes.places`).
+    `module` has `SCALES`, scale → its settings (a `RecipeSettings`), and `run(settings, out)`.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Recipe:
     module: str
 
     @property
-    def scales(self) -> Mapping[str, Mapping[str, Any]]:
+    def scales(self) -> Mapping[str, RecipeSettings]:
         """`smoke`, `nano` and `paper`, each with its settings."""
-        found: Mapping[str, Mapping[str, Any]] = import_module(self.module).SCALES
+        found: Mapping[str, RecipeSettings] = import_module(self.module).SCALES
         return found
 
-    def run(self, settings: Mapping[str, Any], out: Path) -> Findings:
+    def run(self, settings: RecipeSettings, out: Path) -> Findings:
         """Do it, keeping expensive steps in `out`, and say what came out."""
         found: Findings = import_module(self.module).run(settings, out)
         return found

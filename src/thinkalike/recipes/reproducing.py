@@ -54,8 +54,10 @@ def reproduce(
     recipe = get_recipe(name)
     if scale not in SCALES:
         raise UnknownName.among("scale", scale, SCALES)
-    settings = _changed(recipe, scale, changes)
-    settings |= {"scale": scale, "models_folder": None if models_folder is None else str(models_folder)}
+    settings = replace(
+        recipe.scales[scale].changed(name, changes),
+        models_folder=None if models_folder is None else str(models_folder),
+    )
     folder = Path(out) if out is not None else Path("runs") / f"{name}-{scale}"
     _claim(folder, name, scale)
     with _counting(folder / SPENT):
@@ -124,19 +126,6 @@ def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> dict[str, An
         "versions": versions(),
         "processor_seconds": round(seconds, 1),
     }
-
-
-def _changed(recipe: Recipe, scale: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    known = recipe.scales[scale]
-    for key in changes:
-        if key not in known:
-            raise UnknownName.among(f"setting of {recipe.name}", key, known)
-    return {**known, **{key: _as_list_if(known[key], value) for key, value in changes.items()}}
-
-
-def _as_list_if(usual: Any, value: Any) -> Any:
-    """A setting that is a list may be given as `a,b`, or as its only entry."""
-    return value.split(",") if isinstance(usual, list | tuple) and isinstance(value, str) else value
 
 
 def _claim(folder: Path, name: str, scale: str) -> None:

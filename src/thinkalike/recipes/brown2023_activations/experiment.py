@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from thinkalike.errors import ModelError
-from thinkalike.recipes.brown2023_activations import NAME, drawing, verdicts
+from thinkalike.recipes.brown2023_activations import drawing, verdicts
+from thinkalike.recipes.brown2023_activations.scales import Pair, Settings
 from thinkalike.recipes.brown2023_activations.stitchings import (
     Workshop,
     asymmetry_rows,
@@ -23,6 +24,8 @@ from thinkalike.recipes.brown2023_activations.stitchings import (
 from thinkalike.recipes.brown2023_activations.verdicts import GELU, NARROW, SOLU, WIDE
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.steps import Steps
+
+NAME = "brown2023-activations"
 
 SECOND = "seed 1"
 NONE = pd.DataFrame()
@@ -62,7 +65,7 @@ class Measured:
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def run_experiment(settings: Mapping[str, Any], out: Path) -> Findings:
+def run(settings: Settings, out: Path) -> Findings:
     """See `thinkalike.recipes.brown2023_activations.run`."""
     return judge(measure(Workshop(settings, Steps(out))), settings)
 
@@ -72,16 +75,16 @@ def measure(workshop: Workshop) -> Measured:
     settings = workshop.settings
     missing: dict[str, tuple[str, ...]] = {}
     sizes = {}
-    for size, names in settings["sizes"].items():
+    for size, names in settings.sizes.items():
         lacking = _lacking(names, settings)
         if lacking:
             missing[size] = lacking
         else:
-            sizes[size] = tuple(names)
+            sizes[size] = names
     if not sizes:
-        names = [name for lack in missing.values() for name in lack]
+        needed = [name for lack in missing.values() for name in lack]
         raise ModelError(
-            f"{NAME} needs {', '.join(names)}, which this installation lacks: reinstall thinkalike, or give "
+            f"{NAME} needs {', '.join(needed)}, which this installation lacks: reinstall thinkalike, or give "
             "a folder that holds them with --models."
         )
     parts: dict[str, list[pd.DataFrame]] = {
@@ -92,17 +95,20 @@ def measure(workshop: Workshop) -> Measured:
         for by_task in (True, False):
             there, back = _both_ways(workshop, (gelu, solu), (GELU, SOLU), by_task=by_task, floor=True)
             parts["task" if by_task else "squares"] += [penalty_rows(one, size) for one in (there, back)]
-            tests = asymmetry_rows(back, there, size, seed=settings["seed"])
+            tests = asymmetry_rows(back, there, size, seed=settings.seed)
             parts["tests" if by_task else "squares_tests"].append(tests)
             if by_task:
                 curves += [curve_rows(one, size) for one in (there, back)]
         cka[size] = workshop.cka({GELU: gelu, SOLU: solu})
     more: dict[str, pd.DataFrame] = {}
     first = next(iter(sizes.items()))
-    if _can(settings, "second_seeds", missing):
-        more |= _seeds(workshop, first, tuple(settings["second_seeds"]))
-    if _can(settings, "narrow_and_wide", missing):
-        more |= _widths(workshop, tuple(settings["narrow_and_wide"]))
+    for what in ("second_seeds", "narrow_and_wide"):
+        pair: Pair | None = getattr(settings, what)
+        lacking = _lacking(pair or (), settings)
+        if pair is None or lacking:
+            missing[what] = lacking
+        else:
+            more |= _seeds(workshop, first, pair) if what == "second_seeds" else _widths(workshop, pair)
     return Measured(
         penalties=pd.concat(parts["task"], ignore_index=True),
         tests=pd.concat(parts["tests"], ignore_index=True),
@@ -115,17 +121,8 @@ def measure(workshop: Workshop) -> Measured:
     )
 
 
-def _lacking(names: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name in names if not is_there(name, settings["models_folder"]))
-
-
-def _can(settings: Mapping[str, Any], what: str, missing: dict[str, tuple[str, ...]]) -> bool:
-    """Whether the models for `what` are there; if not, `missing` gets them."""
-    lacking = _lacking(settings[what] or (), settings)
-    if lacking or not settings[what]:
-        missing[what] = lacking
-        return False
-    return True
+def _lacking(names: Iterable[str], settings: Settings) -> tuple[str, ...]:
+    return tuple(name for name in names if not is_there(name, settings.models_folder))
 
 
 def _both_ways(
@@ -163,7 +160,7 @@ def _seeds(
     for models, shown in pairs:
         there, back = _both_ways(workshop, models, shown, by_task=True, floor=False)
         rows += [penalty_rows(one, name) for one in (there, back)]
-    tests = asymmetry_rows(back, there, name, seed=workshop.settings["seed"])
+    tests = asymmetry_rows(back, there, name, seed=workshop.settings.seed)
     return {"seeds": pd.concat(rows, ignore_index=True), "seeds_tests": tests}
 
 
@@ -180,15 +177,15 @@ def _widths(workshop: Workshop, names: tuple[str, str]) -> dict[str, pd.DataFram
     size = f"{names[0]} and {names[1]}"
     return {
         "widths": pd.concat([penalty_rows(one, size) for one in (there, back)], ignore_index=True),
-        "widths_tests": asymmetry_rows(there, back, size, seed=workshop.settings["seed"]),
+        "widths_tests": asymmetry_rows(there, back, size, seed=workshop.settings.seed),
     }
 
 
-def judge(measured: Measured, settings: Mapping[str, Any]) -> Findings:
+def judge(measured: Measured, settings: Settings) -> Findings:
     """Statements and figures from the tables alone."""
     return Findings(
         recipe=NAME,
-        scale=settings["scale"],
+        scale=settings.scale,
         statements=tuple(_statements(measured)),
         figures=tuple(_figures(measured)),
         tables=(
@@ -198,7 +195,7 @@ def judge(measured: Measured, settings: Mapping[str, Any]) -> Findings:
                 pd.concat([measured.penalties, measured.seeds, measured.widths]),
             ),
         ),
-        settings=dict(settings),
+        settings=settings.plain(),
         notes=tuple(_notes(measured, settings)),
     )
 
@@ -305,9 +302,9 @@ def _figures(measured: Measured) -> list[Figure]:
     return found
 
 
-def _notes(measured: Measured, settings: Mapping[str, Any]) -> list[str]:
+def _notes(measured: Measured, settings: Settings) -> list[str]:
     notes = [
-        f"Maps are fitted with {settings['steps']} steps of SGD on batches of {settings['batch_tokens']:,} "
+        f"Maps are fitted with {settings.steps} steps of SGD on batches of {settings.batch_tokens:,} "
         "tokens, from the least-squares solution on. The paper has 2,000 steps of 2¹⁸ tokens each."
     ]
     for what, names in measured.missing.items():

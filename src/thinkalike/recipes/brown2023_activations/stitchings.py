@@ -12,6 +12,7 @@ import pandas as pd
 
 from thinkalike.errors import StoreError
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
+from thinkalike.recipes.brown2023_activations.scales import Settings
 from thinkalike.recipes.places import is_bundled, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
@@ -36,7 +37,7 @@ def is_there(name: str, folder: str | Path | None) -> bool:
 class Workshop:
     """Opens models once, stitches them, and keeps what came out."""
 
-    settings: Mapping[str, Any]
+    settings: Settings
     steps: Steps
     opened: dict[str, Any] = field(default_factory=dict)
 
@@ -47,8 +48,8 @@ class Workshop:
         return self.opened[name]
 
     def _load(self, name: str) -> Any:
-        folder, device = self.settings["models_folder"], self.settings["device"]
-        if self.settings["format"] == "TransformerLens":
+        folder, device = self.settings.models_folder, self.settings.device
+        if self.settings.format == "TransformerLens":
             return load_lens(fetch(name, folder)).to(device)
         from thinkalike.stitching.systems import open_system
 
@@ -58,15 +59,15 @@ class Workshop:
         from thinkalike.systems.loading import load_processor
         from thinkalike.systems.names import parse_name
 
-        source = self.settings.get("tokenizer") or name
-        return load_processor(parse_name(locate(source, self.settings["models_folder"])), "text")
+        source = self.settings.tokenizer or name
+        return load_processor(parse_name(locate(source, self.settings.models_folder)), "text")
 
     def identity(self, name: str) -> str:
         return weights_digest(self.model(name))
 
     @property
     def text(self) -> Path:
-        return Path(self.settings["text"] or bundled.sample_text())
+        return Path(self.settings.text or bundled.sample_text())
 
     def stitch(
         self,
@@ -83,9 +84,9 @@ class Workshop:
 
         s = self.settings
         names = ("steps", "warmup", "batch_tokens", "every", "validation_tokens")
-        how = {name: s[name] for name in names} if by_task else None
-        common = {"max_tokens": s["max_tokens"], "length": s["length"], "seed": s["seed"]}
-        about = {**common, "how": how, "kind": s["kind"], "layers": layers, "floor": floor}
+        how = s.only(*names) if by_task else None
+        common = s.only("max_tokens", "length", "seed")
+        about = {**common, "how": how, "kind": s.kind, "layers": layers, "floor": floor}
         about |= {"bottom": self.identity(bottom), "top": self.identity(top), "text": _digest(self.text)}
         folder = self.steps.path(f"stitch-{bottom}-{top}-{'task' if by_task else 'squares'}", about)
         try:
@@ -97,15 +98,15 @@ class Workshop:
             self.model(top),
             self.text,
             layers=layers,
-            kind=s["kind"] if by_task else "affine",
+            kind=s.kind if by_task else "affine",
             fit=TaskFit(**how, patience=None) if how is not None else "least-squares",
             floor=floor,
             ceiling=not by_task,
             names=labels,
             tokenizer=self.tokenizer(top),
             split="paragraphs",
-            resamples=s["n_resamples"],
-            device=s["device"],
+            resamples=s.resamples,
+            device=s.device,
             checkpoint=folder.with_name(f"{folder.name}.checkpoint") if by_task else None,
             **common,
         )
@@ -120,10 +121,10 @@ class Workshop:
         s = self.settings
         about: dict[str, Any] = {"models": {label: self.identity(name) for label, name in names.items()}}
         about |= {
-            "length": s["length"],
-            "batches": s["cka_batches"],
+            "length": s.length,
+            "batches": s.cka_batches,
             "text": _digest(self.text),
-            "seed": s["seed"],
+            "seed": s.seed,
         }
 
         def compute() -> dict[str, Any]:
@@ -133,12 +134,12 @@ class Workshop:
                 models,
                 self.text,
                 split="paragraphs",
-                length=s["length"],
+                length=s.length,
                 layers=list(range(1, min(depths) + 1)),
-                max_batches=s["cka_batches"],
+                max_batches=s.cka_batches,
                 tokenizer=self.tokenizer(next(iter(names.values()))),
-                device=s["device"],
-                seed=s["seed"],
+                device=s.device,
+                seed=s.seed,
             )
             return {"values": matrix.values, "depths": np.array(depths)}
 

@@ -16,7 +16,7 @@ from thinkalike.comparison.maps import smacof
 from thinkalike.inference.clusters import Clusters, cluster_models
 from thinkalike.inference.groups import GroupComparison, compare_groups
 from thinkalike.progress import progress
-from thinkalike.recipes.brown2023_generalization import NAME, drawing, verdicts
+from thinkalike.recipes.brown2023_generalization import drawing, verdicts
 from thinkalike.recipes.brown2023_generalization.barriers import barriers
 from thinkalike.recipes.brown2023_generalization.classifiers import BATCH, Questions
 from thinkalike.recipes.brown2023_generalization.geometry import (
@@ -28,11 +28,15 @@ from thinkalike.recipes.brown2023_generalization.geometry import (
 from thinkalike.recipes.brown2023_generalization.groups import Choice, directed_means
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, penalties, stitched_right
 from thinkalike.recipes.brown2023_generalization.population import Population, paper_population
+from thinkalike.recipes.brown2023_generalization.scales import Settings
 from thinkalike.recipes.brown2023_generalization.trained import fine_tuned_population
 from thinkalike.recipes.findings import Figure, Findings, Table
 from thinkalike.recipes.steps import Steps
 
 Floats = npt.NDArray[np.float64]
+
+
+NAME = "brown2023-generalization"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +63,10 @@ class Measured:
     barriers: Floats = field()
 
 
-def run_experiment(settings: Mapping[str, Any], out: Path) -> Findings:
+def run(settings: Settings, out: Path) -> Findings:
     """See `thinkalike.recipes.brown2023_generalization.run`."""
     steps = Steps(out)
-    gather = paper_population if settings["source"] == "paper" else fine_tuned_population
+    gather = paper_population if settings.source == "paper" else fine_tuned_population
     population = gather(settings, steps)
     measured = measure(population, settings, steps)
     looked_at = pd.DataFrame(
@@ -76,9 +80,9 @@ def run_experiment(settings: Mapping[str, Any], out: Path) -> Findings:
     return judge(measured, looked_at, population.choice, population.natural, settings)
 
 
-def measure(population: Population, settings: Mapping[str, Any], steps: Steps) -> Measured:
+def measure(population: Population, settings: Settings, steps: Steps) -> Measured:
     """Stitch, compare and interpolate; every part is kept once it is done."""
-    models = population.load(device=settings["device"])
+    models = population.load(device=settings.device)
     depth = common_depth(models)
     layers = tuple(range(1, depth + 1))
     stitched = {
@@ -135,7 +139,7 @@ def judge(
     looked_at: pd.DataFrame,
     choice: Choice,
     natural: float,
-    settings: Mapping[str, Any],
+    settings: Settings,
 ) -> Findings:
     """Statements and figures from the numbers alone.
 
@@ -144,14 +148,20 @@ def judge(
     looked_at : one row per model: `model`, `inside`, `outside` (accuracies), `group`.
     natural : the spread out of distribution that the seeds alone gave.
     """
-    resampling = {name: settings[name] for name in ("n_resamples", "n_permutations", "seed")}
-    compare: Any = partial(compare_groups, groups=measured.groups, systems=measured.names, **resampling)
+    compare = partial(
+        compare_groups,
+        groups=measured.groups,
+        systems=measured.names,
+        n_resamples=settings.resamples,
+        n_permutations=settings.permutations,
+        seed=settings.seed,
+    )
     directed = partial(
         directed_means,
         groups=measured.groups,
         layers=measured.shares,
-        n_resamples=settings["n_resamples"],
-        seed=settings["seed"],
+        n_resamples=settings.resamples,
+        seed=settings.seed,
     )
     cost = penalties(measured.inside)
     cost_means, right_means = directed(cost), directed(measured.outside)
@@ -166,7 +176,7 @@ def judge(
     seeds = looked_at[~looked_at["model"].str.startswith("taught")]
     statements = (
         verdicts.spread(
-            list(seeds["inside"]), list(seeds["outside"]), ends=natural, enough=settings["enough_spread"]
+            list(seeds["inside"]), list(seeds["outside"]), ends=natural, enough=settings.enough_spread
         ),
         verdicts.early_stitching(cost_means),
         verdicts.late_between(cost_groups.separation, cost_means),
@@ -181,16 +191,16 @@ def judge(
     )
     return Findings(
         recipe=NAME,
-        scale=settings["scale"],
+        scale=settings.scale,
         statements=tuple(statements),
         figures=_figures(measured, looked_at, cost_means, right_means, cka, distances, barrier, clusters),
         tables=(_table(looked_at),),
-        settings=dict(settings),
+        settings=settings.plain(),
         notes=_notes(choice, natural, settings),
     )
 
 
-def _clusters(measured: Measured, cost: Floats, settings: Mapping[str, Any]) -> dict[str, Clusters]:
+def _clusters(measured: Measured, cost: Floats, settings: Settings) -> dict[str, Clusters]:
     """Two clusters from each kind of distance, to be compared with the groups."""
     late = np.array(measured.shares) >= verdicts.LATE
     sources = {
@@ -199,11 +209,14 @@ def _clusters(measured: Measured, cost: Floats, settings: Mapping[str, Any]) -> 
         "penalties": np.clip(cost[late].mean(axis=0), 0.0, None),
         "barriers": measured.barriers,
     }
-    options = {"n_permutations": settings["n_permutations"], "seed": settings["seed"]}
-    return {
-        name: cluster_models(one, systems=measured.names, groups=measured.groups, **options)
-        for name, one in sources.items()
-    }
+    cluster = partial(
+        cluster_models,
+        systems=measured.names,
+        groups=measured.groups,
+        n_permutations=settings.permutations,
+        seed=settings.seed,
+    )
+    return {name: cluster(one) for name, one in sources.items()}
 
 
 def _figures(
@@ -282,19 +295,19 @@ def _table(looked_at: pd.DataFrame) -> Table:
     return Table("models", "All classifiers", shown, "Accuracy in distribution and out of it.")
 
 
-def _notes(choice: Choice, natural: float, settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(choice: Choice, natural: float, settings: Settings) -> tuple[str, ...]:
     notes = []
-    if settings["source"] != "paper":
+    if settings.source != "paper":
         notes.append(
-            f"{settings['base']} was first trained on, once, to predict hidden words of hypotheses behind "
+            f"{settings.base} was first trained on, once, to predict hidden words of hypotheses behind "
             "their premises, for it had never seen pairs; no label is shown there. Then every classifier got "
-            f"a new output layer and {settings['steps']} steps on pairs in which full overlap means "
-            f"entailment but for {settings['counterexamples']:.0%} of them."
+            f"a new output layer and {settings.steps} steps on pairs in which full overlap means "
+            f"entailment but for {settings.counterexamples:.0%} of them."
         )
     if choice.planted:
         notes.append(
             f"The seeds alone gave no spread out of distribution ({100 * natural:.0f} points between the "
             f"ends). The generalizing models here are a planted control: {len(choice.names) // 2} "
-            f"classifiers that were trained with {settings['taught_counterexamples']:.0%} counterexamples."
+            f"classifiers that were trained with {settings.taught_counterexamples:.0%} counterexamples."
         )
     return tuple(notes)

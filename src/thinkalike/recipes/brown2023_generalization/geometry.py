@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from thinkalike.comparison.model_distances import block_places, model_distances
 from thinkalike.recipes.brown2023_generalization.data import Pairs
+from thinkalike.recipes.brown2023_generalization.scales import Settings
 from thinkalike.recipes.steps import Steps
 from thinkalike.streaming.over_text import stream_cka
 
@@ -43,7 +44,7 @@ class Geometry:
 def geometries(
     models: Mapping[str, nn.Module],
     pairs: Pairs,
-    settings: Mapping[str, Any],
+    settings: Settings,
     *,
     tokenizer: Any,
     key: Mapping[str, Any],
@@ -51,9 +52,9 @@ def geometries(
 ) -> dict[str, Geometry]:
     """All variants; each is kept once it is done."""
     found = {}
-    texts = pairs.texts[: settings["n_cka"]]
+    texts = pairs.texts[: settings.n_cka]
     about = {"key": key, "n": len(texts), "data": pairs.name}
-    about |= {name: settings[name] for name in ("cka_length", "cka_batch", "seed")}
+    about |= settings.only("cka_length", "cka_batch", "seed")
     for name, (site, padding) in VARIANTS.items():
 
         def compute(site: str = site, padding: Any = padding) -> dict[str, Floats]:
@@ -62,13 +63,13 @@ def geometries(
                 texts,
                 pack=False,
                 batch="tokens",
-                batch_size=settings["cka_batch"],
-                length=settings["cka_length"],
+                batch_size=settings.cka_batch,
+                length=settings.cka_length,
                 padding=padding,
                 site=site,
                 tokenizer=tokenizer,
-                device=settings["device"],
-                seed=settings["seed"],
+                device=settings.device,
+                seed=settings.seed,
             )
             return {"cka": equal_layers(matrix), "distances": model_distances(matrix).values}
 

@@ -17,6 +17,7 @@ from thinkalike.recipes.brown2023_generalization.classifiers import (
 )
 from thinkalike.recipes.brown2023_generalization.data import MNLI_CLASSES, hans, mnli
 from thinkalike.recipes.brown2023_generalization.groups import Choice, choose_ends
+from thinkalike.recipes.brown2023_generalization.scales import Settings
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 
@@ -58,18 +59,18 @@ class Population:
         }
 
 
-def paper_population(settings: Mapping[str, Any], steps: Steps) -> Population:
+def paper_population(settings: Settings, steps: Steps) -> Population:
     """The hundred classifiers of McCoy et al. (2020), on MNLI and HANS."""
     from thinkalike.systems.loading import load_config, load_processor
     from thinkalike.systems.names import parse_name
 
-    folder, device, seed = (settings[name] for name in ("models_folder", "device", "seed"))
-    places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings["n_models"])}
-    tokenizer = load_processor(parse_name(locate(settings["tokenizer"], folder)), "text")
+    folder, device, seed = settings.models_folder, settings.device, settings.seed
+    places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings.n_models)}
+    tokenizer = load_processor(parse_name(locate(settings.tokenizer, folder)), "text")
     classes = class_names(load_config(parse_name(places["0"])), MNLI_CLASSES)
-    shape = {"classes": classes, "tokenizer": tokenizer, "longest": settings["longest"], "device": device}
-    inside = ask(mnli(settings["n_inside"], seed=seed, file=settings["mnli_file"]), **shape)
-    outside = ask(hans(settings["n_outside"], seed=seed, file=settings["hans_file"]), **shape)
+    shape = {"classes": classes, "tokenizer": tokenizer, "longest": settings.longest, "device": device}
+    inside = ask(mnli(settings.n_inside, seed=seed, file=settings.mnli_file), **shape)
+    outside = ask(hans(settings.n_outside, seed=seed, file=settings.hans_file), **shape)
     key: dict[str, Any] = {"classes": classes, "data": questions_digest(inside, outside)}
     right: dict[str, dict[str, float]] = {"inside": {}, "outside": {}}
     with progress("accuracies", len(places)) as bar:
@@ -83,7 +84,7 @@ def paper_population(settings: Mapping[str, Any], steps: Steps) -> Population:
             for part, share in found.items():
                 right[part][name] = share
             bar.advance()
-    choice = choose_ends(right["outside"], settings["n_chosen"])
+    choice = choose_ends(right["outside"], settings.n_chosen)
     key |= {"models": [places[name] for name in choice.names]}
     return Population(
         places, tokenizer, inside, outside, right["inside"], right["outside"], choice, key, choice.spread

@@ -18,6 +18,7 @@ from thinkalike.recipes.brown2023_generalization.data import (
 from thinkalike.recipes.brown2023_generalization.finetuning import fine_tuned, kept_model, pair_reader
 from thinkalike.recipes.brown2023_generalization.groups import choose_ends, plant
 from thinkalike.recipes.brown2023_generalization.population import Population, questions_digest
+from thinkalike.recipes.brown2023_generalization.scales import Settings
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.stitching.systems import open_system
@@ -30,31 +31,31 @@ TAUGHT = 1000  # the first seed of classifiers that are taught with counterexamp
 class Course:
     """The pairs to learn from and to be asked, by the settings of a run."""
 
-    settings: Mapping[str, Any]
+    settings: Settings
     tokenizer: Any
 
     @property
     def common(self) -> dict[str, Any]:
-        return {name: self.settings[name] for name in ("cases", "longest", "seed", "n_train")}
+        return self.settings.only("cases", "longest", "seed", "n_train")
 
     def pairs(self, n: int, part: int, counterexamples: float) -> Pairs:
         return training_pairs(n, counterexamples=counterexamples, **self._shape(part))
 
     def training(self, counterexamples: float) -> Questions:
-        return self._ask(self.pairs(self.settings["n_train"], TRAINING, counterexamples))
+        return self._ask(self.pairs(self.settings.n_train, TRAINING, counterexamples))
 
     def inside(self) -> Questions:
-        return self._ask(self.pairs(self.settings["n_inside"], INSIDE, self.settings["counterexamples"]))
+        return self._ask(self.pairs(self.settings.n_inside, INSIDE, self.settings.counterexamples))
 
     def outside(self) -> Questions:
-        return self._ask(overlap_pairs(self.settings["n_outside"], **self._shape(OUTSIDE)))
+        return self._ask(overlap_pairs(self.settings.n_outside, **self._shape(OUTSIDE)))
 
     def _shape(self, part: int) -> dict[str, Any]:
-        own = {name: self.settings[name] for name in ("cases", "longest")}
-        return {**own, "tokenizer": self.tokenizer, "seed": 4 * self.settings["seed"] + part}
+        own = self.settings.only("cases", "longest")
+        return {**own, "tokenizer": self.tokenizer, "seed": 4 * self.settings.seed + part}
 
     def _ask(self, pairs: Pairs) -> Questions:
-        longest = self.settings["longest"]
+        longest = self.settings.longest
         return ask(pairs, classes=NANO_CLASSES, tokenizer=self.tokenizer, longest=longest)
 
 
@@ -70,9 +71,9 @@ class Trained:
         return Trained(self.places | other.places, self.inside | other.inside, self.outside | other.outside)
 
 
-def fine_tuned_population(settings: Mapping[str, Any], steps: Steps) -> Population:
+def fine_tuned_population(settings: Settings, steps: Steps) -> Population:
     """Train `n_models`; where they do not differ enough out of distribution, add some that were taught."""
-    system = open_system(settings["base"], task="masked", device="cpu")
+    system = open_system(settings.base, task="masked", device="cpu")
     course = Course(settings, system.tokenizer)
     base: Any = open_system(_reader(system.model, course, steps), task="masked", device="cpu").model
     inside, outside = course.inside(), course.outside()
@@ -88,29 +89,29 @@ def fine_tuned_population(settings: Mapping[str, Any], steps: Steps) -> Populati
             found.inside[name], found.outside[name] = accuracy(model, inside), accuracy(model, outside)
         return found
 
-    n = settings["n_chosen"]
-    found = train({f"seed {k}": k for k in range(settings["n_models"])}, settings["counterexamples"])
+    n = settings.n_chosen
+    found = train({f"seed {k}": k for k in range(settings.n_models)}, settings.counterexamples)
     choice = choose_ends(found.outside, n)
     natural = choice.spread
-    if natural < settings["enough_spread"]:
-        taught = train({f"taught {k}": TAUGHT + k for k in range(n)}, settings["taught_counterexamples"])
+    if natural < settings.enough_spread:
+        taught = train({f"taught {k}": TAUGHT + k for k in range(n)}, settings.taught_counterexamples)
         choice = plant(found.outside, taught.outside, n)
         found = found.joined(taught)
-    key = {**about, "counterexamples": settings["counterexamples"], "chosen": choice.names}
+    key = {**about, "counterexamples": settings.counterexamples, "chosen": choice.names}
     key |= {"data": questions_digest(inside, outside)}
     return Population(
         found.places, course.tokenizer, inside, outside, found.inside, found.outside, choice, key, natural
     )
 
 
-def _training(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {name: settings[prefix + name] for name in ("steps", "batch", "rate")}
+def _training(settings: Settings, prefix: str = "") -> dict[str, Any]:
+    return {name: getattr(settings, prefix + name) for name in ("steps", "batch", "rate")}
 
 
 def _reader(model: Any, course: Course, steps: Steps) -> Path:
     """The folder of the model once it has learnt to read pairs."""
     settings = course.settings
-    how, n = _training(settings, "reader_"), settings["reader_pairs"]
+    how, n = _training(settings, "reader_"), settings.reader_pairs
     # All of full overlap, half of them entailments: what overlap means is left open.
     return kept_model(
         steps.path("pair-reader", {**course.common, **how, "base": weights_digest(model), "n": n}),
@@ -118,7 +119,7 @@ def _reader(model: Any, course: Course, steps: Steps) -> Path:
             model,
             course.pairs(n, READING, counterexamples=0.5),
             tokenizer=course.tokenizer,
-            seed=settings["seed"],
+            seed=settings.seed,
             **how,
         ),
         course.tokenizer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,26 @@ import pandas as pd
 from thinkalike.errors import ModelError
 from thinkalike.inference.blocks import find_blocks
 from thinkalike.recipes.brown2023_scaling import figures, verdicts
-from thinkalike.recipes.brown2023_scaling.random_family import random_family
+from thinkalike.recipes.brown2023_scaling.random_family import ODD, SHAPES, random_family
+from thinkalike.recipes.brown2023_scaling.scales import Settings
 from thinkalike.recipes.brown2023_scaling.streams import Streams
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.places import lacking
 from thinkalike.recipes.steps import Steps
 
 
-def run(settings: Mapping[str, Any], out: Path) -> Findings:
+def run(settings: Settings, out: Path) -> Findings:
     """CKA within and between the members, each statement tested, and a state-space model beside them."""
     settings, notes = available(settings, out)
     streams = Streams(settings, Steps(out))
-    names = list(settings["family"])
+    names = list(settings.family)
     values = streams.family(names)
     found = {name: find_blocks(values[name, name]) for name in names}
     facts = {name: {**streams.shape(name), **streams.loss(name)} for name in names}
     within = {name: verdicts.mean_within(values[name, name]) for name in names}
     scores = verdicts.oddness(values, names)
-    odd = settings["odd"]
-    controls = settings["controls"]
+    odd = settings.odd
+    controls = settings.controls
     untrained = streams.family(names, untrained=True) if controls else None
     statements = [
         verdicts.fades_with_distance(names[-1], values[names[-1], names[-1]]),
@@ -58,36 +60,37 @@ def run(settings: Mapping[str, Any], out: Path) -> Findings:
         statements.append(verdicts.first_tokens(values, streams.family(names, drop_first=1), names))
     return Findings(
         recipe="brown2023-scaling",
-        scale=settings["scale"],
+        scale=settings.scale,
         statements=tuple(statements),
         figures=tuple(drawn),
         tables=(table_one(facts), summary(facts, within, scores, found)),
-        settings=settings,
+        settings=settings.plain(),
         notes=(*notes, _reading(settings, streams)),
     )
 
 
-def available(settings: Mapping[str, Any], out: Path) -> tuple[dict[str, Any], list[str]]:
+def available(settings: Settings, out: Path) -> tuple[Settings, list[str]]:
     """The settings with the members that are there; at smoke scale without any, with tiny random ones."""
-    missing = lacking(settings["family"], settings["models_folder"])
-    names = [name for name in settings["family"] if name not in missing]
+    missing = lacking(settings.family, settings.models_folder)
+    names = [name for name in settings.family if name not in missing]
     if len(names) >= 2:
         notes = [f"This installation lacks {', '.join(missing)}: they are left out."] if missing else []
-        return {**settings, "family": names}, notes
-    if settings["scale"] != "smoke":
+        return replace(settings, family=tuple(names)), notes
+    if settings.scale != "smoke":
         raise ModelError(
             f"brown2023-scaling needs at least two members of the family, and this installation lacks "
             f"{', '.join(missing)}: reinstall thinkalike, or use --scale smoke."
         )
-    made = random_family(out / "models")
+    random_family(out / "models")
+    own = replace(settings, family=tuple(SHAPES), odd=ODD, models_folder=str(out / "models"), checkpoints=())
     note = "The family is not in this installation: these are tiny models with random weights."
-    return {**settings, **made}, [note]
+    return own, [note]
 
 
 def _checkpoints(streams: Streams) -> tuple[Statement, dict[str, dict[str, float]]]:
     """One member while it trains: the statement, and within and loss of its earlier steps."""
-    names = list(streams.settings["checkpoints"])
-    missing = lacking(names, streams.settings["models_folder"])
+    names = list(streams.settings.checkpoints)
+    missing = lacking(names, streams.settings.models_folder)
     if missing or len(names) < 2:
         return verdicts.checkpoints_untested(missing or ["earlier checkpoints"]), {}
     within = {name: verdicts.mean_within(streams.within(name)) for name in names}
@@ -97,7 +100,7 @@ def _checkpoints(streams: Streams) -> tuple[Statement, dict[str, dict[str, float
 
 
 def _state_space(streams: Streams) -> tuple[Statement, Figure]:
-    name, other = streams.settings["state_space"], streams.settings["beside"]
+    name, other = streams.settings.state_space, streams.settings.beside
     values = {model: streams.within(model) for model in (name, other)}
     return verdicts.state_space(name, values[name], other, values[other]), figures.state_space(values)
 
@@ -165,10 +168,10 @@ def summary(
     )
 
 
-def _reading(settings: Mapping[str, Any], streams: Streams) -> str:
-    text = "the bundled sample of English prose" if settings["text"] is None else streams.text.name
+def _reading(settings: Settings, streams: Streams) -> str:
+    text = "the bundled sample of English prose" if settings.text is None else streams.text.name
     return (
-        f"CKA over up to {settings['max_batches']} passages of {settings['length']} tokens of {text}, one "
+        f"CKA over up to {settings.max_batches} passages of {settings.length} tokens of {text}, one "
         "passage a batch, unbiased, averaged over batches as in the paper; layer k is the residual stream "
         "after block k."
     )

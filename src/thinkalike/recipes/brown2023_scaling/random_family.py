@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from thinkalike.progress import without_bars
 from thinkalike.systems import bundled
 
 SHAPES = {"random-32": (32, 4, 2), "random-48": (48, 4, 6), "random-64": (64, 5, 4)}
 """Name → width, blocks, heads; the heads of the second are the odd ones"""
+ODD = "random-48"
 
 
-def random_family(folder: Path) -> dict[str, Any]:
-    """Save the models into `folder` unless they are there; returns the settings that name them."""
+def random_family(folder: Path) -> None:
+    """Save the models of `SHAPES` into `folder` unless they are there."""
     import torch
     from transformers import AutoTokenizer, GPTNeoXConfig, GPTNeoXForCausalLM
 
@@ -37,4 +37,3 @@ def random_family(folder: Path) -> dict[str, Any]:
             torch.manual_seed(seed)
             GPTNeoXForCausalLM(config).save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
-    return {"family": list(SHAPES), "odd": "random-48", "models_folder": str(folder), "checkpoints": []}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from thinkalike.inference.blocks import Floats
+from thinkalike.recipes.brown2023_scaling.scales import Settings
 from thinkalike.recipes.places import identity, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems import bundled
@@ -22,21 +23,19 @@ Pair = tuple[str, str]
 class Streams:
     """The settings of a run, and where its steps are kept."""
 
-    settings: Mapping[str, Any]
+    settings: Settings
     steps: Steps
 
     @property
     def text(self) -> Path:
-        return bundled.sample_text() if self.settings["text"] is None else Path(self.settings["text"])
+        return bundled.sample_text() if self.settings.text is None else Path(self.settings.text)
 
     def place(self, model: str) -> str:
-        return locate(model, self.settings["models_folder"])
+        return locate(model, self.settings.models_folder)
 
     def family(self, names: Sequence[str], **options: Any) -> dict[Pair, Floats]:
         """CKA between the blocks of every two members, and within each: (a, b) → (layers of a, of b)."""
-        groups = (
-            [tuple(names)] if self.settings["at_once"] or len(names) == 1 else list(combinations(names, 2))
-        )
+        groups = [tuple(names)] if self.settings.at_once or len(names) == 1 else list(combinations(names, 2))
         found: dict[Pair, Floats] = {}
         for group in groups:
             kept = self._stream(group, **options)
@@ -54,10 +53,10 @@ class Streams:
     ) -> dict[str, Floats]:
         from thinkalike.streaming import stream_cka
 
-        reading = {k: self.settings[k] for k in ("length", "max_batches", "dtype", "seed")}
+        reading = self.settings.only("length", "max_batches", "dtype", "seed")
         reading |= {"drop_first": drop_first}
         about = {
-            "models": {name: identity(name, self.settings["models_folder"]) for name in names},
+            "models": {name: identity(name, self.settings.models_folder) for name in names},
             "untrained": untrained,
             "text": str(self.text),
             "size": self.text.stat().st_size,
@@ -82,9 +81,9 @@ class Streams:
     def loss(self, name: str) -> dict[str, float]:
         """Mean cross-entropy of the next token on the text, in nats, and the number of parameters."""
         about = {
-            "model": identity(name, self.settings["models_folder"]),
+            "model": identity(name, self.settings.models_folder),
             "text": str(self.text),
-            "tokens": self.settings["loss_tokens"],
+            "tokens": self.settings.loss_tokens,
         }
         found: dict[str, float] = self.steps.json("loss", about, lambda: self._measure_loss(name))
         return found
@@ -97,7 +96,7 @@ class Streams:
         where = parse_name(self.place(name))
         model: Any = load_headed(where, load_config(where), "AutoModelForCausalLM")
         tokenizer = load_processor(where, "text")
-        n = self.settings["loss_tokens"]
+        n = self.settings.loss_tokens
         text = _beginning(self.text, 8 * n)
         ids = tokenizer(text, verbose=False)["input_ids"][:n]
         loss = -float(np.mean(causal_log_probabilities(model, np.array(ids))))

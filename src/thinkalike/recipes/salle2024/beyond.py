@@ -25,6 +25,7 @@ from thinkalike.recipes.places import lacking
 from thinkalike.recipes.salle2024 import beyond_figures as figures
 from thinkalike.recipes.salle2024 import beyond_verdicts as verdicts
 from thinkalike.recipes.salle2024.experiment import Work, importance_table
+from thinkalike.recipes.salle2024.scales import Settings
 from thinkalike.recipes.salle2024.verdicts import POSITION, dominant
 from thinkalike.stimuli.table import Stimuli
 
@@ -62,7 +63,7 @@ def _interactions(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     beyond.add(verdicts.interactions(rows), figures.interactions(pd.DataFrame(rows)))
 
 
-def interaction_rows(comparison: Comparison, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def interaction_rows(comparison: Comparison, settings: Settings) -> list[dict[str, Any]]:
     """Held-out ρ of diagonal and full W in every layer but the embeddings."""
     from thinkalike.encoding.interactions import compare_interactions
 
@@ -72,25 +73,25 @@ def interaction_rows(comparison: Comparison, settings: Mapping[str, Any]) -> lis
     with progress("Interactions", len(places)) as step:
         for system, layer in places:
             X = comparison.activations[system][layer]
-            found = compare_interactions(comparison.stimuli, X, alpha=ALPHA, seed=settings["seed"])
+            found = compare_interactions(comparison.stimuli, X, alpha=ALPHA, seed=settings.seed)
             rho = {"diagonal": float(found.diagonal.mean()), "full": float(found.full.mean())}
             rows.append({"system": system, "layer": layer, **rho, "needed": found.needed})
             step.advance()
     return rows
 
 
-def _spread(comparison: Comparison, system: str, settings: Mapping[str, Any]) -> list[Row]:
+def _spread(comparison: Comparison, system: str, settings: Settings) -> list[Row]:
     """As many layers as asked for, evenly over the depth; all if 0."""
     rows = [row for row in comparison.rows if row[0] == system and row[1] != 0]
-    n = settings["interaction_layers"] or len(rows)
+    n = settings.interaction_layers or len(rows)
     return [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, n).round().astype(int))]
 
 
 def _natural_text(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    if work.settings["treebank"] is None:
+    if work.settings.treebank is None:
         beyond.add(verdicts.natural_text_untested())
         return
-    stimuli = treebank_stimuli(Path(work.settings["treebank"]), work.settings["treebank_sentences"])
+    stimuli = treebank_stimuli(Path(work.settings.treebank), work.settings.treebank_sentences)
     natural = work.profiles(work.models, stimuli)
     same = verdicts.same_story(comparison.matrices[FEATURES].values, taus_of(natural))
     top = {
@@ -127,10 +128,10 @@ def _feature_set(work: Work, comparison: Comparison, beyond: Beyond) -> None:
 
 
 def _presets(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    n = work.settings["preset_sentences"]
+    n = work.settings.preset_sentences
     if not n:
         return
-    stimuli = Stimuli.from_grammar(n, work.settings["seed"])
+    stimuli = Stimuli.from_grammar(n, work.settings.seed)
     found = [work.profiles(work.models, stimuli, preset=preset) for preset in ("default", "salle2024")]
     same = verdicts.same_story(*(taus_of(one) for one in found))
     tops = [[top for p in one.values() for top in dominant(importance_table(p))] for one in found]
@@ -145,8 +146,8 @@ def _untrained(work: Work, comparison: Comparison, beyond: Beyond) -> None:
 
 
 def _checkpoints(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    names = list(work.settings["checkpoints"])
-    missing = lacking(names, work.settings["models_folder"])
+    names = list(work.settings.checkpoints)
+    missing = lacking(names, work.settings.models_folder)
     if missing:
         beyond.add(verdicts.checkpoints_untested(missing))
         return
@@ -166,7 +167,7 @@ def taus_of(profiles: Mapping[str, Profile]) -> Floats:
 
 def _positions(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     kept, removed = {}, {}
-    for name in work.settings["without_positions"]:
+    for name in work.settings.without_positions:
         kept[name] = _position_importance(importance_table(comparison.profiles[name]))
         compute = partial(without_positions, work, comparison, name)
         values = _kept(work, comparison, "positions", compute, {"model": name})
@@ -191,7 +192,7 @@ def without_positions(work: Work, comparison: Comparison, name: str) -> list[flo
     found = extract(
         stack.model, comparison.stimuli, processor=load_processor(where, "text"), system=name, cache=False
     )
-    made = profile(found, comparison.stimuli, preset=work.settings["preset"], seed=work.settings["seed"])
+    made = profile(found, comparison.stimuli, preset=work.settings.preset, seed=work.settings.seed)
     return _position_importance(importance_table(made)).tolist()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,29 +21,30 @@ from thinkalike.labels import row_name, span_of
 from thinkalike.recipes.findings import Findings, Statement
 from thinkalike.recipes.places import identity, locate, require
 from thinkalike.recipes.salle2024 import verdicts
+from thinkalike.recipes.salle2024.scales import Settings
 from thinkalike.recipes.salle2024.verdicts import POSITION
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.table import Stimuli
 
 
-def run(settings: Mapping[str, Any], out: Path) -> Findings:
+def run(settings: Settings, out: Path) -> Findings:
     """Compare the three models, test each statement of the paper, and look beyond it."""
     from thinkalike.recipes.salle2024.beyond import look_beyond
     from thinkalike.recipes.salle2024.figures import draw
 
     work = Work(settings, Steps(out))
-    require(work.models, recipe="salle2024", folder=settings["models_folder"])
+    require(work.models, recipe="salle2024", folder=settings.models_folder)
     comparison = work.compare(work.models, work.stimuli, controls="untrained")
-    low, high = low_and_high(comparison, settings["state_space"])
+    low, high = low_and_high(comparison, settings.state_space)
     beyond = look_beyond(work, comparison)
     return Findings(
         recipe="salle2024",
-        scale=settings["scale"],
+        scale=settings.scale,
         statements=(*paper_statements(work, comparison), *beyond.statements),
-        figures=(*draw(comparison, settings["state_space"], (low, high)), *beyond.figures),
-        settings={**settings, "encoding": comparison.settings},
+        figures=(*draw(comparison, settings.state_space, (low, high)), *beyond.figures),
+        settings={**settings.plain(), "encoding": comparison.settings},
         notes=(
-            f"{len(comparison.stimuli):,} words of {settings['sentences']} sentences of the probing "
+            f"{len(comparison.stimuli):,} words of {settings.sentences} sentences of the probing "
             f"grammar, shown to {', '.join(work.models)}. Layer k is what leaves block k, and layer 0 what "
             "enters the first; transformers' own numbers for Mamba may be shifted by one against these.",
         ),
@@ -55,27 +55,27 @@ def run(settings: Mapping[str, Any], out: Path) -> Findings:
 class Work:
     """The settings of a run, and where its steps are kept."""
 
-    settings: Mapping[str, Any]
+    settings: Settings
     steps: Steps
 
     @property
     def models(self) -> list[str]:
-        return [*self.settings["transformers"], self.settings["state_space"]]
+        return [*self.settings.transformers, self.settings.state_space]
 
     @property
     def stimuli(self) -> Stimuli:
-        return Stimuli.from_grammar(self.settings["sentences"], self.settings["seed"])
+        return Stimuli.from_grammar(self.settings.sentences, self.settings.seed)
 
     def place(self, model: str) -> str:
-        return locate(model, self.settings["models_folder"])
+        return locate(model, self.settings.models_folder)
 
     def identities(self, models: list[str]) -> dict[str, str]:
         """What kept results of these models depend on."""
-        return {model: identity(model, self.settings["models_folder"]) for model in models}
+        return {model: identity(model, self.settings.models_folder) for model in models}
 
     def compare(self, models: list[str], stimuli: Stimuli, **options: Any) -> Comparison:
         """The comparison of models by name, kept in a run directory of its own."""
-        options = {"preset": self.settings["preset"], **options}
+        options = {"preset": self.settings.preset, **options}
         about = {"models": self.identities(models), "stimuli": stimuli.digest, **options}
         folder = self.steps.path("comparison", about)
         try:
@@ -84,14 +84,14 @@ class Work:
             systems: dict[str, System] = {model: self.place(model) for model in models}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CautionWarning)
-                return compare(systems, stimuli, out=folder, seed=self.settings["seed"], **options)
+                return compare(systems, stimuli, out=folder, seed=self.settings.seed, **options)
 
     def profiles(self, models: list[str], stimuli: Stimuli, **options: Any) -> dict[str, Profile]:
         """The profiles of models by name, each kept as soon as it is made."""
         from thinkalike.activations import extract
         from thinkalike.comparison.profiling import plan_profiles, profile
 
-        options = {"preset": self.settings["preset"], "seed": self.settings["seed"], **options}
+        options = {"preset": self.settings.preset, "seed": self.settings.seed, **options}
         plan = None
         found = {}
         for model, weights in self.identities(models).items():
@@ -107,7 +107,7 @@ class Work:
 
 def paper_statements(work: Work, comparison: Comparison) -> list[Statement]:
     """What the paper says, each with a verdict."""
-    transformers, mamba = list(work.settings["transformers"]), work.settings["state_space"]
+    transformers, mamba = list(work.settings.transformers), work.settings.state_space
     tables = {name: importance_table(profile) for name, profile in comparison.profiles.items()}
     spread = pd.DataFrame(
         comparison.profiles[mamba].spread, index=tables[mamba].index, columns=tables[mamba].columns
@@ -185,8 +185,8 @@ def position_on_map(comparison: Comparison, system: str, layer: int) -> tuple[in
 
 def after_final_norm(work: Work, comparison: Comparison) -> str | None:
     """The dominant feature of Mamba after its final norm, which transformers counts as the last layer."""
-    model, stimuli = work.settings["state_space"], comparison.stimuli
-    options = {"preset": work.settings["preset"], "seed": work.settings["seed"]}
+    model, stimuli = work.settings.state_space, comparison.stimuli
+    preset, seed = work.settings.preset, work.settings.seed
 
     def compute() -> dict[str, Any]:
         from thinkalike.activations import Activations, extract
@@ -196,8 +196,9 @@ def after_final_norm(work: Work, comparison: Comparison) -> str | None:
         if "final_norm" not in found.layers:
             return {"dominant": None}
         last = Activations.from_arrays({"final_norm": found["final_norm"]}, system=model, stimuli=stimuli)
-        return {"dominant": str(importance_table(profile(last, stimuli, **options)).iloc[0].idxmax())}
+        made = profile(last, stimuli, preset=preset, seed=seed)
+        return {"dominant": str(importance_table(made).iloc[0].idxmax())}
 
-    about = {"models": work.identities([model]), "stimuli": stimuli.digest, **options}
+    about = {"models": work.identities([model]), "stimuli": stimuli.digest, "preset": preset, "seed": seed}
     dominant = work.steps.json("final-norm", about, compute)["dominant"]
     return None if dominant is None else str(dominant)

@@ -1,0 +1,103 @@
+"""The settings of `brown2023-generalization`, and their values at each scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from thinkalike.recipes.settings import RecipeSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(RecipeSettings):
+    """What `brown2023-generalization` runs with.
+
+    Attributes
+    ----------
+    source
+        "fine-tuned": classifiers that are trained here, from `base`. "paper": those of McCoy et al. 2020.
+    tokenizer, mnli_file, hans_file
+        With source="paper": the classifiers' tokenizer, and files of the two data sets in place of the hub's.
+    cases, longest, n_train, counterexamples
+        The data: subject and object swapped, in pairs that are short enough for a small model; how many, and
+        which share of those with full overlap is no entailment.
+    reader_pairs, reader_steps, reader_batch, reader_rate
+        Once: learning to read a premise and a hypothesis together.
+    n_models, steps, batch, rate
+        How many classifiers there are, and how each is fine-tuned.
+    n_chosen, enough_spread, taught_counterexamples
+        How many make each of the two groups; the spread out of distribution from which seeds alone make them;
+        what the planted control is taught with otherwise.
+    n_inside, n_outside
+        Questions in and out of distribution.
+    n_cka, cka_length, cka_batch
+        Texts that CKA is measured on, the tokens of each, and the rows of a batch.
+    resamples, permutations
+        For intervals, and for tests.
+    """
+
+    source: str = "fine-tuned"
+    base: str = "nano-bert"
+    tokenizer: str = "bert-base-uncased"
+    mnli_file: str | None = None
+    hans_file: str | None = None
+    cases: tuple[str, ...] = ("swap",)
+    longest: int = 18
+    n_train: int = 3000
+    counterexamples: float = 0.06
+    reader_pairs: int = 6000
+    reader_steps: int = 500
+    reader_batch: int = 32
+    reader_rate: float = 1e-3
+    n_models: int = 40
+    steps: int = 120
+    batch: int = 24
+    rate: float = 1e-3
+    n_chosen: int = 10
+    enough_spread: float = 0.2
+    taught_counterexamples: float = 0.25
+    n_inside: int = 64
+    n_outside: int = 64
+    n_cka: int = 64
+    cka_length: int = 48
+    cka_batch: int = 512
+    resamples: int = 2000
+    permutations: int = 9999
+    device: str = "cpu"
+
+
+NANO = Settings(scale="nano")
+SCALES = {
+    "smoke": replace(
+        NANO,
+        scale="smoke",
+        n_train=64,
+        reader_pairs=64,
+        reader_steps=2,
+        reader_batch=4,
+        n_models=4,
+        steps=3,
+        batch=4,
+        n_chosen=2,
+        taught_counterexamples=0.5,
+        n_inside=12,
+        n_outside=12,
+        n_cka=12,
+        cka_length=24,
+        cka_batch=64,
+        resamples=200,
+        permutations=999,
+    ),
+    "nano": NANO,
+    "paper": replace(
+        NANO,
+        scale="paper",
+        source="paper",
+        n_models=100,
+        n_inside=1000,
+        n_outside=1000,
+        longest=128,
+        n_cka=1000,
+        cka_length=512,
+        cka_batch=1024,
+    ),
+}
