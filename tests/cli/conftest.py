@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ SMALL = ("--sentences", "40", "--resamples", "3")
 
 def _run(*arguments: object) -> Any:
     return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """`main` takes Ctrl-C for the rest of its process: give it back to pytest."""
+    numbers = [signal.SIGINT, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else [])]
+    kept = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

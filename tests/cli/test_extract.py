@@ -87,18 +87,6 @@ def test_errors_are_one_line(folder, table, options, message, monkeypatch, capsy
     assert error.count("\n") == 1
 
 
-def test_ctrl_c_says_that_the_same_command_resumes(folder, table, monkeypatch, capsys):
-    def interrupt(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("thinkalike.activations.run.answers", interrupt)
-    monkeypatch.setattr("sys.argv", ["thinkalike", "extract", str(folder), "--stimuli", str(table)])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 130
-    assert "interrupted: what was finished is kept, and the same command resumes" in capsys.readouterr().err
-
-
 def test_architectures_are_listed():
     lines = run("models", "--architectures").stdout.splitlines()
     names = {line.split()[0] for line in lines if line.startswith("  ")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 from thinkalike.cli.options import Device, Dtype, Split
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 from thinkalike.cli.compare import Resamples, Sentences, read_stimuli, run_comparison
 from thinkalike.errors import ModelError
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 from thinkalike.cli.options import BatchSize, Bos, Device, DropFirst, Dtype, Site, batch_size_of
 
 

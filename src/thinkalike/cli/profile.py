@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 from thinkalike.cli.compare import (
     Distance,
     Ordered,

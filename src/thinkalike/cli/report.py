@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 
 
 @app.command()

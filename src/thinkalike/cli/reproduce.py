@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:

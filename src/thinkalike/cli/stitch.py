@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinkalike.cli.app import app
+from thinkalike.cli.application import app
 from thinkalike.cli.options import Device, Dtype, Split
 from thinkalike.errors import InvalidInput
 

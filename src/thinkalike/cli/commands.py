@@ -1,0 +1,18 @@
+"""All commands: each is a module that registers itself with the app; its heavy imports wait until it runs."""
+
+from __future__ import annotations
+
+from thinkalike.cli import cka as _cka  # noqa: F401
+from thinkalike.cli import compare as _compare  # noqa: F401
+from thinkalike.cli import demo as _demo  # noqa: F401
+from thinkalike.cli import explain as _explain  # noqa: F401
+from thinkalike.cli import extract as _extract  # noqa: F401
+from thinkalike.cli import models as _models  # noqa: F401
+from thinkalike.cli import profile as _profile  # noqa: F401
+from thinkalike.cli import report as _report  # noqa: F401
+from thinkalike.cli import reproduce as _reproduce  # noqa: F401
+from thinkalike.cli import stimuli as _stimuli  # noqa: F401
+from thinkalike.cli import stitch as _stitch  # noqa: F401
+from thinkalike.cli.application import app
+
+__all__ = ["app"]
