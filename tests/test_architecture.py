@@ -35,6 +35,7 @@ ORDER = [
     "report",
     "recipes",
     "cli",
+    "__main__",
 ]
 
 
