@@ -1,1 +1,1 @@
-"""Does every p-value and range hold what it says? Simulated worlds, and how often a claim was true in them."""
+"""Do p-values and ranges hold what they say? Simulated worlds, and how often a claim was true in them."""

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.distances import Target
 from thinkalike.encoding.importance import drop
-from thinkalike.encoding.moments import Moments, fit_moments
-from thinkalike.encoding.pairkernels import exchanged_correlation, table_correlation, weighted_rank_tables
+from thinkalike.encoding.pairkernels import judge_resamples, weighted_rank_tables
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
-from thinkalike.encoding.scoring import sort_pairs, tie_groups
+from thinkalike.encoding.scoring import TIE, sort_pairs
 from thinkalike.encoding.settings import Settings
+from thinkalike.encoding.solvers import solve_nonnegative_many
 from thinkalike.errors import InvalidInput
 
 LANES = 32
@@ -96,24 +97,45 @@ def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> Resampling
             "with nominal or binned features, and at most max_pairs pairs in a fold."
         )
     w = w[:, plan.kept].astype(float)
-    n_folds, n_features = plan.n_folds, plan.design.n_features
-    n_pairs = np.zeros((n_folds, len(w)))
-    sums = np.zeros((n_folds, len(w), n_features))
-    grams = np.zeros((n_folds, len(w), n_features, n_features))
-    for k in range(n_folds):
-        training = plan.differences.take(np.flatnonzero(plan.fold != k))
-        for b, weights in enumerate(w[:, plan.fold != k]):
-            if (weights > 0).sum() < 2:
-                continue
-            part = training.pair_moments(weights=weights)
-            n_pairs[k, b] = part.n_pairs
-            sums[k, b], grams[k, b] = part.n_pairs * part.means, part.n_pairs * part.products
+    n_pairs, sums, grams = _feature_moments(plan, w)
     everyone = np.arange(len(plan.kept))
     differences = []
     for f in plan.differences.features:
         M = f.squared_differences(everyone[:, None], everyone[None, :])
         differences.append(M.astype(bool) if f.is_indicator else M)
     return ResamplingPlan(plan, w, n_pairs, sums, grams, tuple(differences))
+
+
+def _feature_moments(plan: EncodingPlan, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs, Σ M_f and Σ M_f M_g over the training pairs of each fold, by quadratic forms in cells of items.
+
+    Items alike in every feature are one cell: a resample is the weights of the cells.
+    """
+    _, first, cell = np.unique(plan.differences.codes, axis=0, return_index=True, return_inverse=True)
+    M = [
+        f.squared_differences(first[:, None], first[None, :]).astype(float) for f in plan.differences.features
+    ]
+    n_folds, n_features = plan.n_folds, plan.design.n_features
+    n_pairs = np.zeros((n_folds, len(w)))
+    sums = np.zeros((n_folds, len(w), n_features))
+    grams = np.zeros((n_folds, len(w), n_features, n_features))
+    weights = np.zeros((n_folds, len(w), len(first)))
+    for k in range(n_folds):
+        training = np.flatnonzero(plan.fold != k)
+        own = w[:, training]
+        n_pairs[k] = (own.sum(axis=1) ** 2 - (own**2).sum(axis=1)) / 2
+        members = csr_array((np.ones(len(training)), (cell[training], np.arange(len(training)))))
+        weights[k, :, : members.shape[0]] = (members @ own.T).T
+    flat = weights.reshape(-1, len(first))
+
+    def pairs_of(H: np.ndarray) -> np.ndarray:
+        return (((flat @ H) * flat).sum(axis=1) / 2).reshape(n_folds, -1)
+
+    for f in range(n_features):
+        sums[:, :, f] = pairs_of(M[f])
+        for g in range(f + 1):
+            grams[:, :, f, g] = grams[:, :, g, f] = pairs_of(M[f] * M[g])
+    return n_pairs, sums, grams
 
 
 def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.ndarray) -> Resampled:
@@ -138,21 +160,23 @@ def _resample(resamples: ResamplingPlan, target: Target, alphas: Sequence[float]
     scores = np.full((len(w), plan.n_folds), np.nan)
     importances = np.full((len(w), plan.n_folds, len(plan.names)), np.nan)
     for k, test in enumerate(plan.tests):
-        weights = np.zeros((len(w), plan.design.n_features))
-        for b in np.flatnonzero(resamples.n_pairs[k] > 0):
-            moments = Moments(
-                resamples.n_pairs[k, b],
-                resamples.sums[k, b],
-                resamples.grams[k, b],
-                cross[k, b],
-                totals[k, b],
-            )
-            fit = fit_moments(moments, plan.design, alpha=float(alphas[k]), intercept=plan.settings.intercept)
-            weights[b] = fit.weights
+        weights = _fit(resamples, k, cross[k], totals[k], float(alphas[k]))
         trained = resamples.sums[k] > 0
         scores[:, k], importances[:, k] = _judge(plan, test, target, w[:, test.items], weights, trained)
         scores[resamples.n_pairs[k] == 0, k] = np.nan
     return Resampled(scores, importances, plan.names, plan.settings)
+
+
+def _fit(
+    resamples: ResamplingPlan, k: int, cross: np.ndarray, totals: np.ndarray, alpha: float
+) -> np.ndarray:
+    """Weights of shape (n_resamples, n_features) on the pairs outside fold k; 0 where there are none."""
+    n_pairs, grams = resamples.n_pairs[k], resamples.grams[k]
+    if resamples.plan.settings.intercept:
+        means = resamples.sums[k] / np.maximum(n_pairs, 1.0)[:, None]
+        grams = grams - n_pairs[:, None, None] * means[:, :, None] * means[:, None, :]
+        cross = cross - means * totals[:, None]
+    return solve_nonnegative_many(grams, cross, alpha)
 
 
 def _training_sums(resamples: ResamplingPlan, target: Target) -> tuple[np.ndarray, np.ndarray]:
@@ -191,20 +215,26 @@ def _judge(
     assert space is not None  # plan_resamples has seen to it
     counts, ranks, spread = _rank_tables(test, target, w)
     scores = np.full(len(w), np.nan)
-    importances = np.full((len(w), len(plan.players)), np.nan)
-    for b in np.flatnonzero(spread > 0):
-        group, n_groups = tie_groups(plan.design.predict(space.values, weights[b]))
-        scores[b] = table_correlation(group[space.own], n_groups, counts[b], ranks[b], spread[b])
-        varies = (counts[b] @ patterns.values > 0) & trained[b]
-        for p, (player, e) in enumerate(zip(plan.players, space.exchanges, strict=True)):
-            if varies[player.features].any():
-                importances[b, p] = drop(
-                    scores[b],
-                    exchanged_correlation(
-                        e.rest, e.part, group[e.combined], n_groups, counts[b], ranks[b], spread[b]
-                    ),
-                )
-    return scores, importances
+    permuted = np.full((len(w), len(plan.players)), np.nan)
+    exchanges = space.exchanges
+    judge_resamples(
+        space.values,
+        space.own,
+        np.stack([e.rest for e in exchanges]),
+        np.stack([e.part for e in exchanges]),
+        np.concatenate([e.combined.ravel() for e in exchanges]),
+        np.array([e.combined.shape for e in exchanges]),
+        weights,
+        counts,
+        ranks,
+        spread,
+        TIE,
+        scores,
+        permuted,
+    )
+    varies = (counts @ patterns.values > 0) & trained
+    known = np.stack([varies[:, player.features].any(axis=1) for player in plan.players], axis=1)
+    return scores, np.where(known, drop(scores[:, None], permuted), np.nan)
 
 
 def _rank_tables(

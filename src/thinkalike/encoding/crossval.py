@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from thinkalike.encoding.importance import importance
 from thinkalike.encoding.pairfolds import PairPlan, fit_pairs, plan_pairs
 from thinkalike.encoding.plan import EncodingPlan, plan_encoding
 from thinkalike.encoding.settings import Settings, make_settings
+from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 
@@ -34,6 +35,8 @@ class CrossValidation:
     scores : array of shape (n_layers, n_folds), Spearman's ρ
     importance : array of shape (n_layers, n_folds, n_names); NaN where a feature has one level in a fold
     weights : array of shape (n_layers, n_folds, n_features); one more axis of features for the full design
+    strengths : array of shape (n_layers, n_folds, n_names), what a feature does when it differs, from
+        the items outside the fold; see `thinkalike.encoding.strengths`
     intercepts, alphas : arrays of shape (n_layers, n_folds)
     alpha_curves : array of shape (n_layers, n_folds, n_alphas), larger is better; no alphas if α was given
     n_pairs : array of shape (n_folds,), pairs scored in each fold
@@ -46,6 +49,7 @@ class CrossValidation:
     scores: np.ndarray
     importance: np.ndarray
     weights: np.ndarray
+    strengths: np.ndarray
     intercepts: np.ndarray
     alphas: np.ndarray
     alpha_curves: np.ndarray
@@ -120,12 +124,13 @@ def cross_validate(
         plan = make_plan(features, **options)
     arrays = layer_arrays(layers)
     results = []
+    side = _plan_strengths(plan)
     with progress("Encoding layers", len(arrays)) as step, few_blas_threads(plan.n_items):
         for label, get in arrays:
-            results.append(_judge_layer(plan, label, get))
+            results.append(_judge_layer(plan, side, label, get))
             step.advance()
-    fits = [fit for fit, _ in results]
-    return _collect(plan, tuple(label for label, _ in arrays), fits, np.stack([imp for _, imp in results]))
+    fits, importances, found = zip(*results, strict=True)
+    return _collect(plan, tuple(label for label, _ in arrays), fits, np.stack(importances), np.stack(found))
 
 
 def few_blas_threads(n_items: int) -> AbstractContextManager[Any]:
@@ -149,9 +154,22 @@ def make_plan(features: Any, **options: Any) -> EncodingPlan | PairPlan:
 
 def fit_layer(plan: EncodingPlan | PairPlan, X: Any) -> list[FoldFit]:
     """Fit and judge one layer, fold by fold."""
-    if isinstance(plan, PairPlan):
-        return fit_pairs(plan, layer_target(X, plan.settings, plan.n_items))
-    return fit_folds(plan, layer_target(X, plan.settings, plan.n_items, plan.kept))
+    return _fit_target(plan, _target(plan, X))
+
+
+def _target(plan: EncodingPlan | PairPlan, X: Any) -> Target:
+    kept = None if isinstance(plan, PairPlan) else plan.kept
+    return layer_target(X, plan.settings, plan.n_items, kept)
+
+
+def _fit_target(plan: EncodingPlan | PairPlan, target: Target) -> list[FoldFit]:
+    return fit_pairs(plan, target) if isinstance(plan, PairPlan) else fit_folds(plan, target)
+
+
+def _plan_strengths(plan: EncodingPlan | PairPlan) -> StrengthPlan:
+    """On the items outside each fold; with folds over pairs, where no item is outside, on all items."""
+    fold = None if isinstance(plan, PairPlan) else plan.fold
+    return plan_strengths(plan.differences, plan.players, fold)
 
 
 def layer_target(
@@ -179,9 +197,13 @@ def layer_arrays(layers: Any) -> list[tuple[Any, Any]]:
     return [(0, lambda: layers)]
 
 
-def _judge_layer(plan: EncodingPlan | PairPlan, label: Any, get: Any) -> tuple[list[FoldFit], np.ndarray]:
+def _judge_layer(
+    plan: EncodingPlan | PairPlan, side: StrengthPlan, label: Any, get: Any
+) -> tuple[list[FoldFit], np.ndarray, np.ndarray]:
+    """The fits, importances of shape (n_folds, n_names) and strengths of the same shape."""
     try:
-        fits = fit_layer(plan, get())
+        target = _target(plan, get())
+        fits = _fit_target(plan, target)
     except InvalidInput as error:
         raise type(error)(f"Layer {label!r}: {error}") from error
     options = plan.settings
@@ -194,14 +216,16 @@ def _judge_layer(plan: EncodingPlan | PairPlan, label: Any, get: Any) -> tuple[l
         )
         for k, fit in enumerate(fits)
     ]
-    return fits, np.stack(values)
+    found = np.broadcast_to(strengths(side, target), (plan.n_folds, len(plan.names)))
+    return fits, np.stack(values), found
 
 
 def _collect(
     plan: EncodingPlan | PairPlan,
     labels: tuple[Any, ...],
-    layers: list[list[FoldFit]],
+    layers: Sequence[list[FoldFit]],
     importances: np.ndarray,
+    found: np.ndarray,
 ) -> CrossValidation:
     def gather(get: Any) -> np.ndarray:
         return np.array([[get(fit) for fit in fits] for fits in layers])
@@ -219,6 +243,7 @@ def _collect(
         scores=gather(lambda fit: fit.evaluation.score),
         importance=importances,
         weights=gather(weights),
+        strengths=found,
         intercepts=gather(lambda fit: fit.evaluation.coefficients.intercept),
         alphas=gather(lambda fit: fit.alpha),
         alpha_curves=gather(lambda fit: fit.curve),

@@ -335,3 +335,52 @@ def exchanged_correlation(
             combined[r * n_parts + v] = count[r] * share[v]
             moments[r * n_parts + v] = moment[r] * share[v]
     return table_correlation(group.ravel(), n_groups, combined, moments, spread)
+
+
+@njit(cache=True, nogil=True)
+def judge_resamples(
+    values: np.ndarray,
+    own: np.ndarray,
+    rests: np.ndarray,
+    parts: np.ndarray,
+    combined: np.ndarray,
+    shapes: np.ndarray,
+    weights: np.ndarray,
+    counts: np.ndarray,
+    ranks: np.ndarray,
+    spread: np.ndarray,
+    tie: float,
+    scores: np.ndarray,
+    permuted: np.ndarray,
+) -> None:
+    """ρ of every resample, into `scores`, and with each player exchanged, into `permuted`.
+
+    Parameters
+    ----------
+    values : array of shape (n_combinations, n_features);  own : (n_patterns,), as in `PatternSpace`
+    rests, parts : int arrays of shape (n_players, n_patterns), as in `Exchange`
+    combined : the players' tables of combinations one after the other, each of its row in `shapes`
+    weights : array of shape (n_resamples, n_features)
+    counts, ranks, spread : rank tables of the resamples; one without spread keeps what stands in `scores`
+    tie : predictions no further apart than this share of the largest are tied
+    """
+    n_combinations, n_features = values.shape
+    predictions, group = np.empty(n_combinations), np.empty(n_combinations, dtype=np.int64)
+    for b in range(len(weights)):
+        if not spread[b] > 0.0:
+            continue
+        predictions[:] = 0.0
+        for f in range(n_features):  # feature by feature, so that equal patterns give equal bits
+            if weights[b, f] != 0.0:
+                for m in range(n_combinations):
+                    predictions[m] += weights[b, f] * values[m, f]
+        n_groups = group_ties(predictions, tie * np.abs(predictions).max(), group)
+        scores[b] = table_correlation(group[own], n_groups, counts[b], ranks[b], spread[b])
+        first = 0
+        for p in range(len(rests)):
+            size = shapes[p, 0] * shapes[p, 1]
+            table = group[combined[first : first + size]].reshape((shapes[p, 0], shapes[p, 1]))
+            permuted[b, p] = exchanged_correlation(
+                rests[p], parts[p], table, n_groups, counts[b], ranks[b], spread[b]
+            )
+            first += size

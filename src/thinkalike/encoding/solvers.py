@@ -42,6 +42,23 @@ def solve_nonnegative(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.n
     return nnls(root[:, None] * vectors[:, kept].T, target)[0]
 
 
+def solve_nonnegative_many(grams: np.ndarray, crosses: np.ndarray, alpha: float) -> np.ndarray:
+    """`solve_nonnegative` for many problems, of shapes (n, F, F) and (n, F): one call where w ≥ 0 is free.
+
+    Those whose Gram matrix is singular, or where the constraint binds, are solved one by one.
+    """
+    ridged = grams + alpha * np.eye(grams.shape[-1])
+    eigenvalues, vectors = np.linalg.eigh(ridged)
+    floor = np.maximum(eigenvalues[:, -1], 0.0) * grams.shape[-1] * np.finfo(float).eps
+    regular = eigenvalues[:, 0] > floor
+    inverse = np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=regular[:, None])
+    along = np.einsum("nij,ni->nj", vectors, crosses) * inverse
+    weights: np.ndarray = np.einsum("nij,nj->ni", vectors, along)
+    for k in np.flatnonzero(~regular | (weights < 0).any(axis=1)):
+        weights[k] = solve_nonnegative(grams[k], crosses[k], alpha)
+    return weights
+
+
 def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
     """Minimise vᵀGv − 2cᵀv + α‖v‖² over v = svec(W), W symmetric positive semi-definite.
 

@@ -1,0 +1,106 @@
+r"""Strength: what a feature does to the squared distance of two items when they differ in it.
+
+Importance grows with strength and with the share of pairs that differ, so unrelated systems get alike
+importances from the stimuli alone. Strengths do not know that share: they are the least-squares coefficients
+of y ≈ c + Σ_f w_f Δ_f² + Σ_f v_f 1[one of the two has no value of f], times the mean Δ_f² of the pairs that
+differ, in units of c, the squared distance of two items alike in everything. The columns v_f take up what
+having a value at all does; without them a feature that goes with it, such as part of speech, would get that
+too, in every system alike. There is no penalty and no bound at 0, which would tie what is merely small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from thinkalike.encoding.designs import make_design
+from thinkalike.encoding.distances import Target
+from thinkalike.encoding.importance import Player
+from thinkalike.encoding.moments import FeatureSide, Moments, feature_side, nested_sets
+from thinkalike.encoding.plan import set_moments
+from thinkalike.stimuli.differences import CodedFeature, FeatureDifferences
+
+LEAST_NOISE = 0.01
+"""The unit is at least this share of the mean squared distance: the intercept of few items can be near 0."""
+ESTIMABLE = 1e-6
+"""How far from 1 the resolution of a coefficient may be; a column that others make up has none."""
+
+
+@dataclass(frozen=True)
+class StrengthPlan:
+    """What of the strengths does not depend on the activations; made by `plan_strengths`."""
+
+    columns: FeatureDifferences
+    """The features, then the presence of those with missing values"""
+    fold: np.ndarray
+    left_out: tuple[frozenset[int], ...]
+    side: FeatureSide
+    step: np.ndarray
+    """(n_features,) mean squared difference of the pairs that differ"""
+    players: tuple[Player, ...]
+
+
+def plan_strengths(
+    differences: FeatureDifferences, players: Sequence[Player], fold: np.ndarray | None = None
+) -> StrengthPlan:
+    """Prepare the strengths on all items but those of each fold; on all items without folds."""
+    presences = tuple(_presence(f) for f in differences.features if not f.counted.all())
+    columns = replace(differences, features=differences.features + presences)
+    block = np.zeros(len(differences), dtype=np.int64) if fold is None else fold
+    left_out = (frozenset[int](),) if fold is None else tuple(frozenset({k}) for k in range(fold.max() + 1))
+    side = feature_side(columns, block, nested_sets(int(block.max()) + 1, left_out))
+    step = np.array([_mean_step(f) for f in differences.features])
+    return StrengthPlan(columns, block, left_out, side, step, tuple(players))
+
+
+def strengths(plan: StrengthPlan, target: Target) -> np.ndarray:
+    """The strength of each player, of shape (n_folds, n_players); NaN where the items cannot tell it.
+
+    A group of features has the mean of theirs.
+    """
+    design = make_design("diagonal", plan.columns.n_features)
+    moments = set_moments(plan.columns, target, design, plan.fold, plan.left_out, side=plan.side)
+    of_features = np.stack([_of_moments(part, plan.step) for part in moments])
+    return np.stack([of_features[:, player.features].mean(axis=1) for player in plan.players], axis=1)
+
+
+def _of_moments(moments: Moments, step: np.ndarray) -> np.ndarray:
+    means = moments.sums / moments.n_pairs
+    gram = moments.gram / moments.n_pairs - np.outer(means, means)
+    mean_target = moments.target_sum / moments.n_pairs
+    cross = moments.cross / moments.n_pairs - means * mean_target
+    scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    scale[scale == 0] = 1.0
+    gram, cross = gram / np.outer(scale, scale), cross / scale
+    inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+    estimable = np.diag(inverse @ gram) > 1 - ESTIMABLE
+    weights = (inverse @ cross) / scale
+    noise = max(mean_target - means @ weights, LEAST_NOISE * mean_target)
+    values: np.ndarray = np.where(estimable, weights, np.nan)[: len(step)] * step / noise
+    return values
+
+
+def _presence(feature: CodedFeature) -> CodedFeature:
+    """Whether an item has a value of `feature`, as a feature of its own."""
+    return CodedFeature(
+        name=f"presence of {feature.name}",
+        kind="nominal",
+        codes=feature.present[feature.codes].astype(np.int64),
+        levels=np.array([False, True], dtype=object),
+        present=np.ones(2, dtype=bool),
+        places=None,
+        missing_is_level=False,
+    )
+
+
+def _mean_step(feature: CodedFeature) -> float:
+    """The mean squared difference of the pairs of items that differ in `feature`; 1 for an indicator."""
+    if feature.is_indicator:
+        return 1.0
+    B, C = feature.smooth
+    counts = np.bincount(feature.codes, minlength=feature.n_levels).astype(float)
+    t, counted = counts @ B, counts[feature.counted]
+    differing = counted.sum() ** 2 - (counted**2).sum()
+    return float(t @ C @ t / differing) if differing > 0 else 1.0
