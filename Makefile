@@ -9,13 +9,18 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TEST   := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test test-browser test-real lint types docs examples bench clean
+.PHONY: demo test test-hostile test-browser test-real lint types docs examples bench clean
 
 demo: $(STAMP)
 	$(BIN)/thinkalike demo --out runs/demo
 
 test: $(STAMP)
-	$(TEST) -m "not browser and not real_weights"
+	$(TEST) -m "not browser and not real_weights and not hostile"
+
+# Kills, damages, malformed inputs, full disks. Other moments and damages: make test-hostile SEED=7
+SEED ?= 0
+test-hostile: $(STAMP)
+	$(BIN)/python -m pytest -n 0 tests/hostile -m hostile --hostile-seed $(SEED) --hostile-json out/hostile.json
 
 # Opens the report in a real browser; needs `chromium` and `chromedriver` on the path.
 test-browser: $(STAMP)
