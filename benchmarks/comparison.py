@@ -132,8 +132,10 @@ def rsa() -> None:
     from scipy.spatial.distance import pdist
     from scipy.stats import spearmanr
 
-    from thinkalike.measures.distances import Pairs, euclidean
     from thinkalike.measures.rsa import rsa_matrix
+    from thinkalike.pairs.distances import make_target
+    from thinkalike.pairs.pairset import Pairs
+    from thinkalike.pairs.ranks import pair_distances
 
     rng = np.random.default_rng(0)
     base = rng.normal(size=(2000, 20))
@@ -146,7 +148,7 @@ def rsa() -> None:
 
     def distances_and_sorts() -> None:
         for X in layers:
-            np.argsort(pairs.squared_distances(euclidean(X)))
+            np.argsort(pair_distances(pairs, make_target(X, "euclidean"))[0])
 
     def scipys() -> Any:
         return spearmanr(np.stack([pdist(X) for X in layers], axis=1)).statistic

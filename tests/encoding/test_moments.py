@@ -17,9 +17,9 @@ from sklearn.linear_model import Ridge
 
 from thinkalike.encoding.cells import pass_moments
 from thinkalike.encoding.designs import make_design
-from thinkalike.encoding.distances import make_target
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.encoding.moments import Moments, diagonal_moments, feature_side, fit_moments, nested_sets
+from thinkalike.pairs.distances import make_target
 from thinkalike.stimuli.differences import code_features
 
 Table = Callable[..., pd.DataFrame]

@@ -14,10 +14,10 @@ from scipy.spatial.distance import pdist
 from scipy.stats import rankdata, spearmanr
 
 from thinkalike.encoding.designs import make_design
-from thinkalike.encoding.distances import make_target
 from thinkalike.encoding.mlem import MLEM
-from thinkalike.encoding.patterns import choose_pairs, find_patterns
+from thinkalike.encoding.patterns import find_patterns
 from thinkalike.encoding.scoring import rank_pairs, rank_values, spearman
+from thinkalike.pairs.distances import make_target
 from thinkalike.stimuli.differences import code_features
 
 Table = Callable[..., pd.DataFrame]
@@ -138,8 +138,6 @@ def test_past_the_limit_a_seeded_sample_of_pairs_is_scored() -> None:
     assert rho(5000, 1) == rho(5000, 1)
     assert rho(5000, 1) != rho(5000, 2)
     assert rho(5000, 1) == pytest.approx(rho(10**6, 0), abs=0.05)
-    i, j = choose_pairs(400, max_pairs=5000, seed=3)
-    assert (i < j).all()
 
 
 def test_score_of_the_estimator_equals_scipy(make_features: Table) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist
 from scipy.stats import rankdata, spearmanr
 from sklearn.linear_model import LinearRegression
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures import rsa as engine
-from thinkalike.measures.distances import Pairs, standardised_ranks
 from thinkalike.measures.rsa import rsa, rsa_matrix, worst_explained
+from thinkalike.pairs.distances import make_target
+from thinkalike.pairs.pairset import Pairs
 from thinkalike.stimuli.differences import code_features
 
 NAMES = tuple("abcd")
@@ -65,7 +61,7 @@ def test_a_common_offset_of_float32_layers_costs_little() -> None:
 
 def test_duplicated_items_are_ties() -> None:
     stack = [np.concatenate([X, X[:20], X[:20]]) for X in layers()]
-    np.testing.assert_allclose(rsa_matrix(stack, names=NAMES).values, scipy_rsa(stack), atol=1e-5)
+    np.testing.assert_allclose(rsa_matrix(stack, names=NAMES).values, scipy_rsa(stack), atol=1e-8)
 
 
 def test_one_pair_of_layers() -> None:
@@ -74,25 +70,20 @@ def test_one_pair_of_layers() -> None:
 
 
 def test_blocks_of_rows_and_pairs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thinkalike.measures.distances._ROWS", 7)
-    monkeypatch.setattr("thinkalike.measures.distances._BLOCK", 100)
+    monkeypatch.setattr("thinkalike.pairs.distances.BLOCK_ROWS", 7)
+    monkeypatch.setattr("thinkalike.pairs.pairset.BLOCK_PAIRS", 100)
     got = rsa_matrix(layers(), names=NAMES)
     np.testing.assert_allclose(got.values, scipy_rsa(layers()), atol=1e-8)
 
 
 def test_ranks_beyond_the_budget_lie_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = []
-    put = engine._Spilled.__setitem__
-
-    def note(self: Any, layer: int, ranks: np.ndarray) -> None:
-        written.append(layer)
-        put(self, layer, ranks)
-
-    monkeypatch.setattr(engine._Spilled, "__setitem__", note)
-    monkeypatch.setattr(engine, "_MEMORY", 1000)
-    monkeypatch.setattr("thinkalike.measures.distances._BLOCK", 100)
-    got = rsa_matrix(layers(), names=NAMES)
-    assert written == list(range(len(NAMES)))
+    monkeypatch.setattr(engine, "MEMORY", 1000)
+    monkeypatch.setattr("thinkalike.pairs.pairset.BLOCK_PAIRS", 100)
+    with engine.RankedLayers(4, Pairs.of(60)) as ranked:
+        assert ranked._file is not None
+        for k in (2, 0, 3, 1):  # in any order
+            ranked.put(k, make_target(layers()[k], "euclidean"))
+        got = ranked.correlate()
     np.testing.assert_allclose(got.values, scipy_rsa(layers()), atol=1e-8)
 
 
@@ -105,25 +96,6 @@ def test_too_many_pairs_are_sampled_with_a_seed() -> None:
     np.testing.assert_array_equal(got.values, again.values)
     assert not np.array_equal(got.values, other.values)
     np.testing.assert_allclose(got.values, scipy_rsa(stack), atol=0.05)
-
-
-def test_sampled_pairs_carry_their_own_distances() -> None:
-    X = layers(50)[0]
-    pairs = Pairs.of(50, max_pairs=100, seed=0)
-    i, j = pairs.items(np.arange(100))
-    assert (i < j).all()
-    np.testing.assert_allclose(pairs.squared_distances(X), ((X[i] - X[j]) ** 2).sum(axis=1), rtol=1e-5)
-
-
-@settings(deadline=None, derandomize=True, max_examples=50)
-@given(arrays(np.float32, st.integers(2, 40), elements=st.sampled_from([0.0, 1.0, 1.5, 2.0, 7.0])))
-def test_ranks_are_scipys_with_ties_averaged(distances: np.ndarray) -> None:
-    expected = rankdata(distances)
-    got = standardised_ranks(distances)
-    if expected.std() == 0:
-        assert np.isnan(got).all()
-    else:
-        np.testing.assert_allclose(got, (expected - expected.mean()) / expected.std(), atol=1e-5)
 
 
 def test_a_layer_with_equal_distances_has_no_correlation() -> None:

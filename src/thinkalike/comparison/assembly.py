@@ -27,11 +27,12 @@ from thinkalike.comparison.similarity_matrix import (
     stacked_importance,
 )
 from thinkalike.comparison.trajectories import trajectory_distances
+from thinkalike.comparison.worst import geometric_distance
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.weighted_tau import contribution_matrix
 from thinkalike.labels import Floats, Layer, row_name
-from thinkalike.measures.distances import TRANSFORMS, transformed
 from thinkalike.measures.rsa import rsa_matrix
+from thinkalike.pairs.distances import QuadraticTarget, make_target
 from thinkalike.parallel import map_in_order
 from thinkalike.provenance import versions
 from thinkalike.stimuli.differences import code_features, constant_features, share_differing
@@ -66,7 +67,7 @@ def assemble(
     controls = _controls(untrained, seed) if untrained else None
     if controls is not None:
         features = _with_controls(features, controls)
-    geometric = settings["distance"] if settings["distance"] in TRANSFORMS else "euclidean"
+    geometric = geometric_distance(settings)
     rsa, explained_share = _rsa(activations, stimuli, settings, distance=geometric, seed=seed)
     others = [by_geometry(activations, m, distance=geometric, seed=seed) for m in measures if m != "rsa"]
     matrices = {m.measure: m for m in (features, rsa, *others)}
@@ -169,7 +170,9 @@ def _word_maps(activations: Sequence[Activations], stimuli: Stimuli, *, distance
 
     def of_layer(row: tuple[Activations, Layer]) -> tuple[Floats, Floats]:
         system, layer = row
-        return classical_mds(transformed(system[layer][places], distance))
+        target = make_target(system[layer][places], distance)
+        rows = target.coordinates() if isinstance(target, QuadraticTarget) else None
+        return classical_mds(system[layer][places] if rows is None else rows)
 
     maps = map_in_order(of_layer, rows, description="Maps of words")
     return WordMaps(

@@ -6,32 +6,38 @@ import numpy as np
 
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.profiles import LayerDiagnostics
-from thinkalike.measures.distances import TRANSFORMS, Floats, Layer, Pairs, standardised_ranks, transformed
+from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
+from thinkalike.measures.inputs import Layer
+from thinkalike.pairs.distances import DistanceLike, make_target
+from thinkalike.pairs.pairset import Pairs
+from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.parallel import map_in_order
 
 _CEILING_ITEMS = 300  # items that the split halves are compared on: 44,850 pairs
 
 
-def layer_diagnostics(activations: Activations, *, distance: str, seed: int = 0) -> LayerDiagnostics:
+def layer_diagnostics(activations: Activations, *, distance: DistanceLike, seed: int = 0) -> LayerDiagnostics:
     """Ceiling, duplicates and concentration of every layer."""
 
     def of_layer(label: int | str) -> tuple[float, float, float]:
         X = activations[label]
-        ceiling = split_half_ceiling(X, distance=distance, seed=seed) if distance in TRANSFORMS else np.nan
-        return ceiling, duplicated_share(X), top_share(X)
+        return split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X)
 
     found = map_in_order(of_layer, activations.layers, description=f"Checking {activations.system}")
     columns: Floats = np.array(found, dtype=np.float64).T
     return LayerDiagnostics(*columns)
 
 
-def split_half_ceiling(X: Layer, *, distance: str = "euclidean", n_splits: int = 2, seed: int = 0) -> float:
+def split_half_ceiling(
+    X: Layer, *, distance: DistanceLike = "euclidean", n_splits: int = 2, seed: int = 0
+) -> float:
     """The ρ at which these distances would correlate with those of many more units like these.
 
     The distances in two random halves of the units correlate at r; by Spearman–Brown all units together have
     the reliability 2r / (1 + r), and the truth behind them correlates with them at its square root. Encoding
     models are fitted to these very units, so with few units they may come out a little above it. In [0, 1];
-    NaN for fewer than two units.
+    NaN for fewer than two units, or where the distance is not defined in a half.
     """
     n_items, n_units = X.shape
     if n_units < 2 or n_items < 4:
@@ -42,9 +48,12 @@ def split_half_ceiling(X: Layer, *, distance: str = "euclidean", n_splits: int =
     correlations = []
     for _ in range(n_splits):
         halves = np.array_split(rng.permutation(n_units), 2)
-        parts = [transformed(X[np.ix_(items, half)], distance) for half in halves]
-        first, second = (standardised_ranks(pairs.squared_distances(part)) for part in parts)
-        correlations.append(float(first @ second) / pairs.n)
+        try:
+            targets = [make_target(X[np.ix_(items, half)], distance) for half in halves]
+        except InvalidInput:
+            return float("nan")
+        first, second = (standardised_ranks(pairs, target) for target in targets)
+        correlations.append(float(first @ second) / len(pairs))
     r = float(np.mean(correlations))
     return float(np.sqrt(max(2 * r / (1 + r), 0.0))) if r > -1 else 0.0
 

@@ -113,7 +113,7 @@ def profile(
         stimuli_digest=stimuli.digest,
         collinearity=plan.collinearity,
         diagnostics=layer_diagnostics(
-            activations, distance=plan.settings["distance"], seed=plan.settings["seed"]
+            activations, distance=plan.encoding.settings.distance, seed=plan.settings["seed"]
         ),
         bootstrap=None if plan.resampling is None else _bootstrap(activations, plan.resampling, found),
         metadata=dict(activations.metadata),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from thinkalike.labels import Row, row_name
-from thinkalike.measures.distances import TRANSFORMS
 from thinkalike.measures.rsa import worst_explained
+from thinkalike.pairs.distances import DISTANCES
 from thinkalike.stimuli.differences import code_features
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def worst_pairs(
     Residuals are in standard deviations of the ranked distances; positive is farther apart than predicted.
     """
     coded = code_features(stimuli.features, ordered=settings["ordered"], missing=settings["missing"])
-    distance = settings["distance"] if settings["distance"] in TRANSFORMS else "euclidean"
+    distance = geometric_distance(settings)
     i, j, residuals = worst_explained(X, Y, coded, n_worst=n_worst, distance=distance)
     shown = items_in_context(stimuli)
     return pd.DataFrame(
@@ -35,6 +35,12 @@ def worst_pairs(
             f"in {row_name(names[1])}": [_farther(r) for r in residuals[1]],
         }
     )
+
+
+def geometric_distance(settings: Mapping[str, Any]) -> str:
+    """The distance of a comparison; euclidean for a function, of which a run keeps only the name."""
+    named: str = settings["distance"]
+    return named if named in DISTANCES else "euclidean"
 
 
 def items_in_context(stimuli: Stimuli) -> list[str]:

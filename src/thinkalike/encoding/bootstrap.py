@@ -16,14 +16,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
-from thinkalike.encoding.distances import Target
 from thinkalike.encoding.importance import drop
 from thinkalike.encoding.pairkernels import judge_resamples, weighted_rank_tables
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
-from thinkalike.encoding.scoring import TIE, sort_pairs
+from thinkalike.encoding.scoring import TIE
 from thinkalike.encoding.settings import Settings
 from thinkalike.encoding.solvers import solve_nonnegative_many
 from thinkalike.errors import InvalidInput
+from thinkalike.pairs.distances import Target
+from thinkalike.pairs.ranks import sort_distances
 
 LANES = 32
 
@@ -243,7 +244,7 @@ def _rank_tables(
     """Counts and rank sums of each pattern, (n_resamples, n_patterns), and the spread of the ranks."""
     patterns = test.patterns
     y, rounding = target.within(test.items)
-    order, stops = sort_pairs(y, patterns, rounding)
+    order, stops = sort_distances(y, patterns.i, patterns.j, rounding)
     pairs = patterns.i[order], patterns.j[order], patterns.ids[order], stops
     counts, ranks = np.zeros((2, len(w), len(patterns.counts)))
     spread = np.zeros(len(w))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinkalike.encoding.designs import Design
-from thinkalike.encoding.distances import BLOCK_ROWS, QuadraticTarget, Target
 from thinkalike.encoding.moments import Moments
 from thinkalike.encoding.patterns import PatternCoder
+from thinkalike.pairs.distances import BLOCK_ROWS, QuadraticTarget, Target
 from thinkalike.stimuli.differences import FeatureDifferences
 
 _MAX_TABLE = 1 << 18

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from thinkalike.encoding.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.encoding.fitting import FoldFit, fit_folds
 from thinkalike.encoding.importance import importance
 from thinkalike.encoding.pairfolds import PairPlan, fit_pairs, plan_pairs
@@ -19,6 +18,7 @@ from thinkalike.encoding.plan import EncodingPlan, plan_encoding
 from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
+from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.progress import progress
 
 ALPHA_MATTERS = 1e-3

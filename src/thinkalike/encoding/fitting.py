@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 
 from thinkalike.encoding.designs import Design
-from thinkalike.encoding.distances import Target
 from thinkalike.encoding.folds import balanced_folds
 from thinkalike.encoding.importance import Evaluation
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
 from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
 from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings
+from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import FeatureDifferences
 
 ALPHA_TIE = 1e-12

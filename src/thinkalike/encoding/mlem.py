@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.distances import as_activations, items_of_runs, stack_runs, whitening
 from thinkalike.encoding.fitting import fit_items
 from thinkalike.encoding.importance import PERMUTING, Evaluation, importance, make_players, pattern_space
 from thinkalike.encoding.metric import is_metric, triangles
@@ -24,6 +23,8 @@ from thinkalike.encoding.plan import feature_table, together_labels, warn_of_sam
 from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
+from thinkalike.pairs.distances import as_activations, whitening
+from thinkalike.pairs.runs import items_of_runs, stack_runs
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
 
@@ -40,7 +41,7 @@ class MLEM(BaseEstimator):
         The penalty; "cv" chooses it on inner folds.
     preset : {"default", "salle2024"}
         See `thinkalike.encoding.settings`. Every parameter that is None follows the preset.
-    distance : a name in `thinkalike.encoding.distances.DISTANCES`, or a callable (A, B) → (len(A), len(B))
+    distance : a name in `thinkalike.pairs.distances.DISTANCES`, or a callable (A, B) → (len(A), len(B))
     interactions : bool
         Full W instead of diagonal.
     ordered : {"indicator", "minmax"};  missing : {"ignore", "level"}

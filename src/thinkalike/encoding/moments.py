@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinkalike.encoding.designs import Design
-from thinkalike.encoding.distances import QuadraticTarget
 from thinkalike.encoding.pairkernels import level_sums
+from thinkalike.pairs.distances import QuadraticTarget
 from thinkalike.stimuli.differences import FeatureDifferences
 
 CHUNK_BYTES = 1 << 25

@@ -10,7 +10,6 @@ import numpy as np
 
 from thinkalike.encoding.cells import table_moments
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.distances import Target
 from thinkalike.encoding.fitting import FoldFit, smallest_best
 from thinkalike.encoding.importance import (
     PERMUTING,
@@ -26,6 +25,7 @@ from thinkalike.encoding.plan import feature_table, warn_of_sampling
 from thinkalike.encoding.scoring import rank_values, spearman
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
+from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
 INNER_TRAINING_SHARE = 0.8

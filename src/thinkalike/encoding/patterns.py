@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from thinkalike.encoding.pairkernels import all_pair_keys, condensed_pairs, pair_keys
+from thinkalike.encoding.pairkernels import all_pair_keys, pair_keys
+from thinkalike.pairs.pairset import MAX_PAIRS, Pairs
 from thinkalike.stimuli.differences import CodedFeature, FeatureDifferences
 
-MAX_SCORED_PAIRS = 20_000_000
 MAX_DISTINCT = 1024
 _DENSE_KEYS = 1 << 22
 _LARGEST_KEY = 1 << 62
@@ -141,14 +141,14 @@ class PairPatterns:
 
 
 def find_patterns(
-    differences: FeatureDifferences, *, max_pairs: int = MAX_SCORED_PAIRS, seed: int = 0
+    differences: FeatureDifferences, *, max_pairs: int = MAX_PAIRS, seed: int = 0
 ) -> PairPatterns:
     """The patterns of all pairs of items, or of a seeded sample if there are more than `max_pairs`."""
     n = len(differences)
-    i, j = choose_pairs(n, max_pairs=max_pairs, seed=seed)
+    pairs = Pairs.of(n, max_pairs=max_pairs, seed=seed)
+    i, j, n_all = pairs.i, pairs.j, pairs.n_all
     coder = PatternCoder(differences)
-    n_all = n * (n - 1) // 2
-    if len(i) < n_all:
+    if pairs.is_sample:
         warnings.warn(
             f"Scores are on a seeded sample of {len(i):,} of the {n_all:,} pairs of {n:,} items; raise "
             "max_pairs for more.",
@@ -169,16 +169,6 @@ def find_patterns(
     else:
         found, ids, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return PairPatterns(n, i, j, ids, coder.values(found), counts.astype(float), found, coder, n_all)
-
-
-def choose_pairs(n_items: int, *, max_pairs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs i < j in condensed order, or `max_pairs` of them drawn at random."""
-    if n_items * (n_items - 1) // 2 <= max_pairs:
-        return condensed_pairs(n_items)
-    rng = np.random.default_rng(seed)
-    i = rng.integers(0, n_items, max_pairs)
-    j = (i + rng.integers(1, n_items, max_pairs)) % n_items
-    return np.minimum(i, j).astype(np.int32), np.maximum(i, j).astype(np.int32)
 
 
 def _difference_ids(f: CodedFeature) -> tuple[np.ndarray, np.ndarray] | None:

@@ -13,13 +13,13 @@ from scipy.sparse import issparse
 
 from thinkalike.encoding.cells import pass_moments
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.distances import QuadraticTarget, Target
 from thinkalike.encoding.folds import as_labels, balanced_folds, context_groups, given_folds, groups_by
 from thinkalike.encoding.importance import PERMUTING, PatternSpace, Player, make_players, pattern_space
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.pairs.distances import QuadraticTarget, Target
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thinkalike.encoding.distances import Target
-from thinkalike.encoding.pairkernels import centred_ranks, group_ties, table_correlation, tie_stops
+from thinkalike.encoding.pairkernels import group_ties, table_correlation
 from thinkalike.encoding.patterns import PairPatterns
+from thinkalike.pairs.distances import Target
+from thinkalike.pairs.ranks import centred_ranks, sort_distances
 
 TIE = 1e-12
 
@@ -53,20 +54,9 @@ def rank_pairs(patterns: PairPatterns, target: Target, items: np.ndarray) -> Ran
 
 def rank_values(y: np.ndarray, patterns: PairPatterns, rounding: np.ndarray | None = None) -> RankedPairs:
     """Rank condensed distances; those within the `rounding` of their items, of shape (n_items,), are tied."""
-    order, stops = sort_pairs(y, patterns, rounding)
-    ranks, sums = np.empty(len(y)), np.zeros(len(patterns.counts))
-    spread = centred_ranks(order, stops, patterns.ids, ranks, sums)
+    ranks, spread = centred_ranks(*sort_distances(y, patterns.i, patterns.j, rounding))
+    sums = np.bincount(patterns.ids, weights=ranks, minlength=len(patterns.counts))
     return RankedPairs(ranks, RankTable(patterns.counts, sums, spread))
-
-
-def sort_pairs(
-    y: np.ndarray, patterns: PairPatterns, rounding: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The order of the pairs by distance, of shape (n_pairs,), and where each run of equal distances ends."""
-    order, stops = np.argsort(y), np.empty(len(y), dtype=np.int64)
-    slack = np.zeros(patterns.n_items) if rounding is None else rounding
-    n_runs = tie_stops(y, order, patterns.i, patterns.j, slack, stops)
-    return order, stops[:n_runs]
 
 
 def spearman(predictions: np.ndarray, table: RankTable) -> float:

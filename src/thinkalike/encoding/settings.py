@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from thinkalike.encoding.designs import DESIGNS
-from thinkalike.encoding.distances import DISTANCES
 from thinkalike.encoding.importance import IMPORTANCES
-from thinkalike.encoding.patterns import MAX_SCORED_PAIRS
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.pairs.distances import DISTANCES
+from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.stimuli.differences import MISSING, ORDERED
 
 ALPHAS = tuple(float(a) for a in 10.0 ** np.arange(-4, 5))
@@ -58,7 +58,7 @@ class Settings:
     importance: str = "expected"
     n_permutations: int = 20
     seed: int = 0
-    max_pairs: int = MAX_SCORED_PAIRS
+    max_pairs: int = MAX_PAIRS
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thinkalike.encoding.designs import make_design
-from thinkalike.encoding.distances import Target
 from thinkalike.encoding.importance import Player
 from thinkalike.encoding.moments import FeatureSide, Moments, feature_side, nested_sets
 from thinkalike.encoding.plan import set_moments
+from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import CodedFeature, FeatureDifferences
 
 LEAST_NOISE = 0.01

@@ -12,18 +12,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import kendalltau
 
-from thinkalike.encoding.distances import centred_rows
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.hsic import row_blocks
 from thinkalike.measures.inputs import Array, Layer, at_least, centred
 from thinkalike.measures.measure import Named
 from thinkalike.measures.neighbours import unit_rows
+from thinkalike.pairs.distances import QuadraticTarget, centred_rows
+from thinkalike.pairs.pairset import Pairs
+from thinkalike.pairs.ranks import standardised_ranks
 
 DISTANCES = ("euclidean", "cosine", "correlation")
 CORRELATIONS = ("spearman", "pearson", "kendall")
 MOST_PAIRS = 2_000_000  # for Kendall, the slowest; of more, a seeded sample
 
-Squared = npt.NDArray[np.float32]
+Ranks = npt.NDArray[np.float32]
 
 
 def prepare_items(X: Layer, name: str = "X", *, distance: str = "euclidean") -> Array:
@@ -102,21 +104,16 @@ def _squared_distances(X: Array, squares: Array, start: int, stop: int) -> Array
     return gaps
 
 
-def prepare_kendall(X: Layer, name: str = "X", *, distance: str = "euclidean") -> Squared:
-    """Squared distances of all pairs of items, or of a sample that is the same for every layer.
-
-    In float32, so that distances which differ by rounding alone are ties.
-    """
-    from thinkalike.measures.distances import Pairs
-
+def prepare_kendall(X: Layer, name: str = "X", *, distance: str = "euclidean") -> Ranks:
+    """Ranks of the distances of all pairs of items, or of a sample that is the same for every layer."""
     C = prepare_items(X, name, distance=distance)
-    gaps = Pairs.of(len(C), max_pairs=MOST_PAIRS).squared_distances(C)
-    if np.ptp(gaps) <= 1e-6 * gaps.max():
+    ranks = standardised_ranks(Pairs.of(len(C), max_pairs=MOST_PAIRS), QuadraticTarget(((1.0, C),)))
+    if np.isnan(ranks[0]):
         raise _all_equal(name)
-    return gaps
+    return ranks
 
 
-def kendall(a: Squared, b: Squared) -> float:
+def kendall(a: Ranks, b: Ranks) -> float:
     """Kendall's τ_b between the pairwise distances of two prepared layers, in [−1, 1]. Nili et al. 2014."""
     return float(kendalltau(a, b).statistic)
 

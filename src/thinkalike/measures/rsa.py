@@ -8,28 +8,28 @@ differences explain.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
-from thinkalike.measures.distances import (
-    MAX_PAIRS,
-    Floats,
-    Indices,
-    Pairs,
-    Ranks,
-    standardised_ranks,
-    transformed,
-)
 from thinkalike.measures.inputs import as_layer
+from thinkalike.pairs.distances import DistanceLike, Target, make_target
+from thinkalike.pairs.pairset import MAX_PAIRS, Pairs
+from thinkalike.pairs.ranks import Floats, Indices, standardised_ranks
 from thinkalike.progress import progress
 from thinkalike.stimuli.differences import FeatureDifferences
 
-_MEMORY = 1 << 30  # bytes of ranks kept in memory; more go to a temporary file
+MEMORY = 1 << 30
+"""Bytes of ranks kept in memory; more go to a temporary file"""
+
+Ranks = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class RSA:
     """Whether `n_pairs` is a sample of the pairs"""
 
 
-def rsa(X: Any, Y: Any, *, distance: str = "euclidean") -> float:
+def rsa(X: Any, Y: Any, *, distance: DistanceLike = "euclidean") -> float:
     """Spearman correlation of the distances within X (n, d) and within Y (n, e), in [−1, 1].
 
     Kriegeskorte et al. 2008. With Euclidean distances invariant to translation, rotation and scale.
@@ -61,7 +61,7 @@ def rsa_matrix(
     layers: Iterable[Any],
     *,
     names: Sequence[str],
-    distance: str = "euclidean",
+    distance: DistanceLike = "euclidean",
     differences: FeatureDifferences | None = None,
     max_pairs: int = MAX_PAIRS,
     seed: int = 0,
@@ -71,28 +71,80 @@ def rsa_matrix(
     Parameters
     ----------
     names : one per layer, for error messages.
-    distance : {"euclidean", "cosine", "correlation"}
+    distance : a name in `thinkalike.pairs.distances.DISTANCES`, or a callable (A, B) → distances
     differences : the features of the items, to learn what they explain.
     max_pairs : more pairs than this are sampled, with `seed`.
     """
-    with progress("Geometry: distances and ranks", len(names)) as step, tempfile.TemporaryFile() as spill:
-        pairs: Pairs | None = None
-        for name, layer in zip(names, layers, strict=True):
+    with progress("Geometry: distances and ranks", len(names)) as step, ExitStack() as stack:
+        ranked: RankedLayers | None = None
+        for k, (name, layer) in enumerate(zip(names, layers, strict=True)):
             X = as_layer(layer, name, minimum=3)
-            if pairs is None:
+            if ranked is None:
                 pairs = Pairs.of(len(X), max_pairs=max_pairs, seed=seed)
-                ranks, k = _room(len(names), pairs.n, spill), 0
+                ranked = stack.enter_context(RankedLayers(len(names), pairs))
             elif len(X) != pairs.n_items:
                 raise InvalidInput(
                     f"{names[0]} has {pairs.n_items} items and {name} has {len(X)}: "
                     "all layers must answer the same items, in the same order."
                 )
-            ranks[k] = standardised_ranks(pairs.squared_distances(transformed(X, distance)))
-            k += 1
+            ranked.put(k, make_target(X, distance))
             step.advance()
-        if pairs is None:
+        if ranked is None:
             raise InvalidInput("There are no layers to compare: give at least one.")
-        return _correlate(ranks, pairs, differences)
+        return ranked.correlate(differences)
+
+
+class RankedLayers:
+    """The ranks of the distances of some layers, filled in any order, then correlated; a context.
+
+    In memory up to `MEMORY`, else in a temporary file: written by layers, read by blocks of pairs.
+    """
+
+    def __init__(self, n_layers: int, pairs: Pairs) -> None:
+        self.n_layers, self.pairs = n_layers, pairs
+        self._file = None
+        if 4 * n_layers * len(pairs) <= MEMORY:
+            self._ranks: Ranks = np.empty((n_layers, len(pairs)), dtype=np.float32)
+        else:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed in __exit__
+
+    def __enter__(self) -> RankedLayers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def put(self, layer: int, target: Target) -> None:
+        """Rank the distances of one layer; several threads may do so at once, for different layers."""
+        ranks = standardised_ranks(self.pairs, target)
+        if self._file is None:
+            self._ranks[layer] = ranks
+            return
+        left, place = ranks.data.cast("B"), 4 * layer * len(self.pairs)
+        while left:
+            written = os.pwrite(self._file.fileno(), left, place)
+            left, place = left[written:], place + written
+
+    def block(self, part: slice) -> Ranks:
+        """(n_layers, n_part) ranks of a block of pairs."""
+        if self._file is None:
+            return self._ranks[:, part]
+        return np.stack([self._read(layer, part) for layer in range(self.n_layers)])
+
+    def _read(self, layer: int, part: slice) -> Ranks:
+        assert self._file is not None
+        size, place = 4 * (part.stop - part.start), 4 * (layer * len(self.pairs) + part.start)
+        return np.frombuffer(os.pread(self._file.fileno(), size, place), dtype=np.float32)
+
+    def correlate(self, differences: FeatureDifferences | None = None) -> RSA:
+        """RSA between all layers; with the features of the items also what these explain of it."""
+        sums = _moments(self, differences)
+        n = len(self.pairs)
+        explained = None
+        if differences is not None:
+            explained = sums.cross @ np.linalg.pinv(sums.gram, hermitian=True) @ sums.cross.T / n
+        return RSA(sums.products / n, explained, n, self.pairs.is_sample)
 
 
 def worst_explained(
@@ -101,7 +153,7 @@ def worst_explained(
     differences: FeatureDifferences,
     *,
     n_worst: int = 10,
-    distance: str = "euclidean",
+    distance: DistanceLike = "euclidean",
     max_pairs: int = MAX_PAIRS,
     seed: int = 0,
 ) -> tuple[Indices, Indices, Floats]:
@@ -113,82 +165,51 @@ def worst_explained(
     residuals : (2, n_worst) in standard deviations of the ranks, for X and for Y; positive is farther apart
         than the features say
     """
-    layers = [transformed(as_layer(M, name, minimum=3), distance) for M, name in ((X, "X"), (Y, "Y"))]
-    pairs = Pairs.of(len(layers[0]), max_pairs=max_pairs, seed=seed)
-    ranks = np.stack([standardised_ranks(pairs.squared_distances(layer)) for layer in layers])
-    _, cross, gram, means = _moments(ranks, pairs, differences)
-    weights = np.linalg.pinv(gram, hermitian=True) @ cross.T  # (F, 2)
-    places, found = [], []
-    for part in pairs.blocks():
-        residuals = ranks[:, part] - ((_columns(differences, pairs, part) - means) @ weights).T
-        top = np.argsort(-(residuals**2).sum(axis=0), kind="stable")[:n_worst]
-        places.append(part.start + top)
-        found.append(residuals[:, top])
+    targets = [make_target(as_layer(M, name, minimum=3), distance) for M, name in ((X, "X"), (Y, "Y"))]
+    pairs = Pairs.of(targets[0].n_items, max_pairs=max_pairs, seed=seed)
+    with RankedLayers(2, pairs) as ranked:
+        for k, target in enumerate(targets):
+            ranked.put(k, target)
+        sums = _moments(ranked, differences)
+        weights = np.linalg.pinv(sums.gram, hermitian=True) @ sums.cross.T  # (F, 2)
+        places, found = [], []
+        for part in pairs.blocks():
+            residuals = ranked.block(part) - ((_columns(differences, pairs, part) - sums.means) @ weights).T
+            top = np.argsort(-(residuals**2).sum(axis=0), kind="stable")[:n_worst]
+            places.append(part.start + top)
+            found.append(residuals[:, top])
     place, residual = np.concatenate(places), np.concatenate(found, axis=1)
     top = np.argsort(-(residual**2).sum(axis=0), kind="stable")[:n_worst]
-    return *pairs.items(place[top]), residual[:, top]
+    return pairs.i[place[top]], pairs.j[place[top]], residual[:, top]
 
 
 @dataclass(frozen=True)
-class _Spilled:
-    """(n_layers, n_pairs) ranks in a file: written by layers, read by blocks of pairs."""
+class _Sums:
+    """Over all pairs: ranks × ranks, ranks × columns, centred columns × columns; and the columns' means."""
 
-    file: IO[bytes]
-    n_layers: int
-    n_pairs: int
-
-    def __len__(self) -> int:
-        return self.n_layers
-
-    def __setitem__(self, layer: int, ranks: Ranks) -> None:
-        self.file.seek(4 * layer * self.n_pairs)
-        self.file.write(ranks.data)
-
-    def __getitem__(self, place: tuple[slice, slice]) -> Ranks:
-        """Of all layers, whatever the first slice is."""
-        part = place[1]
-        return np.stack([self._read(layer, part) for layer in range(self.n_layers)])
-
-    def _read(self, layer: int, part: slice) -> Ranks:
-        self.file.seek(4 * (layer * self.n_pairs + part.start))
-        return np.frombuffer(self.file.read(4 * (part.stop - part.start)), dtype=np.float32)
+    products: Floats
+    cross: Floats
+    gram: Floats
+    means: Floats
 
 
-def _room(n_layers: int, n_pairs: int, spill: IO[bytes]) -> Ranks | _Spilled:
-    """Space for the ranks: memory, or a file beyond the budget."""
-    if 4 * n_layers * n_pairs <= _MEMORY:
-        return np.empty((n_layers, n_pairs), dtype=np.float32)
-    return _Spilled(spill, n_layers, n_pairs)
-
-
-def _correlate(ranks: Ranks | _Spilled, pairs: Pairs, differences: FeatureDifferences | None) -> RSA:
-    products, cross, gram, _ = _moments(ranks, pairs, differences)
-    explained = None
-    if differences is not None:
-        explained = cross @ np.linalg.pinv(gram, hermitian=True) @ cross.T / pairs.n
-    return RSA(products / pairs.n, explained, pairs.n, pairs.sample is not None)
-
-
-def _moments(
-    ranks: Ranks | _Spilled, pairs: Pairs, differences: FeatureDifferences | None
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sums over pairs: ranks × ranks, ranks × columns, centred columns × columns; and the columns' means."""
-    n_features = 0 if differences is None else differences.n_features
-    products, cross = np.zeros((len(ranks), len(ranks))), np.zeros((len(ranks), n_features))
+def _moments(ranked: RankedLayers, differences: FeatureDifferences | None) -> _Sums:
+    n_features, n = 0 if differences is None else differences.n_features, len(ranked.pairs)
+    products, cross = np.zeros((ranked.n_layers, ranked.n_layers)), np.zeros((ranked.n_layers, n_features))
     gram, sums = np.zeros((n_features, n_features)), np.zeros(n_features)
-    for part in pairs.blocks():
-        block = ranks[:, part].astype(np.float64)
+    for part in ranked.pairs.blocks():
+        block = ranked.block(part).astype(np.float64)
         products += block @ block.T
         if differences is not None:
-            columns = _columns(differences, pairs, part)
+            columns = _columns(differences, ranked.pairs, part)
             cross += block @ columns  # the ranks have mean 0: the columns need no centring here
             gram += columns.T @ columns
             sums += columns.sum(axis=0)
-    means = sums / pairs.n
-    return products, cross, gram - pairs.n * np.outer(means, means), means
+    means = sums / n
+    return _Sums(products, cross, gram - n * np.outer(means, means), means)
 
 
 def _columns(differences: FeatureDifferences, pairs: Pairs, part: slice) -> Floats:
     """(n_part, F) feature differences of a block of pairs."""
-    i, j = pairs.items(np.arange(part.start, part.stop))
+    i, j = pairs.i[part], pairs.j[part]
     return np.stack([f.squared_differences(i, j) for f in differences.features], axis=1)

@@ -11,9 +11,10 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist, pdist
 
-from thinkalike.encoding.distances import DISTANCES, as_activations, make_target, stack_runs
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.pairs.distances import DISTANCES, as_activations, make_target
+from thinkalike.pairs.runs import stack_runs
 
 X = np.random.default_rng(0).normal(size=(20, 6)) + 3
 HALVES = np.random.default_rng(1).normal(size=(3, 20, 6))
@@ -65,7 +66,7 @@ def test_a_callable_is_a_distance_too() -> None:
 
 
 def test_blocks_meet_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thinkalike.encoding.distances.BLOCK_ROWS", 3)
+    monkeypatch.setattr("thinkalike.pairs.distances.BLOCK_ROWS", 3)
     for distance in ("euclidean", "manhattan"):
         given, expected = EXPECTED[distance]
         np.testing.assert_allclose(

@@ -19,14 +19,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 from scipy.spatial.distance import cdist
 
 from thinkalike.activations.store import refuse_masked
-from thinkalike.encoding.pairkernels import condense, pair_distances
-from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.errors import InvalidInput
+from thinkalike.pairs.kernels import condense, pair_distances
+from thinkalike.registry import Registry
 
 BLOCK_ROWS = 512
+DENSE = 4
+"""A sample of more than one in so many pairs is made by whole blocks of products"""
 DistanceLike = str | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -74,9 +76,7 @@ class QuadraticTarget:
         m = len(items)
         y, rounding = np.zeros(m * (m - 1) // 2), np.zeros(m)
         for c, x in self.terms:
-            z = np.asarray(x[items], dtype=float)
-            z -= z.mean(axis=0)
-            norms = np.einsum("ij,ij->i", z, z)
+            z, norms = _centred(x[items])
             for first in range(0, m, BLOCK_ROWS):
                 products = z[first : first + BLOCK_ROWS] @ z[first:].T
                 condense(products, norms, first, c, y)
@@ -86,10 +86,30 @@ class QuadraticTarget:
         return y, rounding * _rounding(x.shape[1])
 
     def between(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if 2 * DENSE * len(i) > self.n_items**2 and (i[1:] >= i[:-1]).all():
+            return self._between_many(i, j)
         y = np.zeros(len(i))
         for c, x in self.terms:
             pair_distances(x, i, j, c, y)
         return y, np.zeros(self.n_items)
+
+    def _between_many(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whole blocks of products, which are quicker where most of their entries are wanted; i rises."""
+        y, rounding = np.zeros(len(i)), np.zeros(self.n_items)
+        for c, x in self.terms:
+            z, norms = _centred(x)
+            for first in range(0, self.n_items, BLOCK_ROWS):
+                part = slice(*np.searchsorted(i, [first, first + BLOCK_ROWS]))
+                a, b = i[part], j[part]
+                products = z[first : first + BLOCK_ROWS] @ z[first:].T
+                y[part] += c * (norms[a] + norms[b] - 2.0 * products[a - first, b - first])
+            rounding += abs(c) * norms
+        return y if self.signed else np.maximum(y, 0.0, out=y), rounding * _rounding(x.shape[1])
+
+    def coordinates(self) -> np.ndarray | None:
+        """Rows whose Euclidean distances these are; None if no such rows exist."""
+        (c, x), *others = self.terms
+        return x if not others and c == 1.0 else None
 
 
 @dataclass(frozen=True)
@@ -126,6 +146,13 @@ class BlockTarget:
             columns, at_column = np.unique(j[part], return_inverse=True)
             y[part] = self.block(rows, columns)[at_row, at_column]
         return y, np.zeros(self.n_items)
+
+
+def _centred(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x less its mean in float64, so that squared norms cancel little; and those norms."""
+    z = np.array(x, dtype=float)
+    z -= z.mean(axis=0)
+    return z, np.einsum("ij,ij->i", z, z)
 
 
 def _rounding(n_units: int) -> float:
@@ -178,8 +205,6 @@ def make_target(X: Any, distance: DistanceLike, *, whitener: np.ndarray | None =
     if callable(distance):
         X = as_activations(X)
         return BlockTarget(lambda rows, columns: distance(X[rows], X[columns]), len(X))
-    if distance not in DISTANCES:
-        raise UnknownName.among("distance", distance, DISTANCES)
     if distance == "mahalanobis":
         X = as_activations(X)
         z = (X - X.mean(axis=0, dtype=float)) @ (whitening(X) if whitener is None else whitener)
@@ -205,54 +230,6 @@ def whitening(X: np.ndarray) -> np.ndarray:
         )
     whitener: np.ndarray = vectors / np.sqrt(eigenvalues)
     return whitener
-
-
-def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Repeated measurements, one row each, as one table of items and an array (n_runs, n_items, n_units).
-
-    Parameters
-    ----------
-    features : DataFrame, one row per measurement
-        The index is the item, the column `run` the run it was measured in, the other columns its features.
-        Several measurements of an item in one run are averaged.
-    X : array of shape (n_measurements, n_units)
-    """
-    table, item = items_of_runs(features, run=run)
-    X = as_activations(X, n_items=len(features))
-    number, runs = pd.factorize(features[run], sort=True)
-    if (number < 0).any():
-        raise InvalidInput(
-            f"The column {run!r} is empty in {int((number < 0).sum())} row(s), first in row "
-            f"{int(np.argmin(number))}: name the run of every measurement, or drop these rows."
-        )
-    if len(runs) < 2:
-        raise InvalidInput(f"The column {run!r} has {len(runs)} run: crossnobis needs at least two.")
-    counts = np.zeros((len(runs), len(table)))
-    np.add.at(counts, (number, item), 1.0)
-    if (counts == 0).any():
-        r, i = np.argwhere(counts == 0)[0]
-        raise InvalidInput(
-            f"Item {table.index[i]} was not measured in run {runs[r]}: crossnobis needs every item in each."
-        )
-    total = np.zeros((len(runs), len(table), X.shape[1]))
-    np.add.at(total, (number, item), X)
-    return table, total / counts[:, :, None]
-
-
-def items_of_runs(features: pd.DataFrame, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """One row per item, in order of appearance, without the column of runs; and each measurement's item."""
-    if run not in features.columns:
-        raise UnknownName.among("column of runs", run, features.columns)
-    item, _ = pd.factorize(features.index)
-    if (item < 0).any():
-        raise InvalidInput(
-            f"Row {int(np.argmin(item))} of the features has no item in the index: name the item of each row."
-        )
-    table = features.drop(columns=run)
-    first = np.unique(item, return_index=True)[1]
-    if not table.iloc[first[item]].reset_index(drop=True).equals(table.reset_index(drop=True)):
-        raise InvalidInput("An item has different features in different runs: give it the same in each.")
-    return table.iloc[first], item
 
 
 def _euclidean(X: Any) -> Target:
@@ -310,15 +287,28 @@ def _precomputed(X: Any) -> Target:
     return BlockTarget(lambda rows, columns: D[np.ix_(rows, columns)], len(D))
 
 
-DISTANCES: dict[str, Callable[[Any], Target]] = {
-    "euclidean": _euclidean,
-    "cosine": _cosine,
-    "correlation": _correlation,
-    "mahalanobis": lambda X: make_target(X, "mahalanobis"),
-    "crossnobis": _crossnobis,
-    "manhattan": _manhattan,
-    "precomputed": _precomputed,
-}
+def _given(name: str, given: object) -> Callable[[Any], Target]:
+    """A distance that others add: a function (A, B) → distances (len(A), len(B))."""
+    if not callable(given):
+        raise InvalidInput(f"The distance {name!r} is {given!r}: give a function (A, B) → (len(A), len(B)).")
+    return lambda X: make_target(X, given)
+
+
+DISTANCES: Registry[Callable[[Any], Target]] = Registry(
+    "distance",
+    "thinkalike.distances",
+    {
+        "euclidean": _euclidean,
+        "cosine": _cosine,
+        "correlation": _correlation,
+        "mahalanobis": lambda X: make_target(X, "mahalanobis"),
+        "crossnobis": _crossnobis,
+        "manhattan": _manhattan,
+        "precomputed": _precomputed,
+    },
+    accept=_given,
+)
+"""Name → function of X that gives its `Target`; others add functions (A, B) → distances."""
 
 
 def centred_rows(X: np.ndarray) -> np.ndarray:
