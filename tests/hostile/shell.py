@@ -73,9 +73,7 @@ class Shell:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._server.stdin is not None
-        self._server.stdin.close()
-        self._server.wait()
+        self._server.communicate()
         self._notes.cleanup()
 
     def run(
