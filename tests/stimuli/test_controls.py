@@ -62,6 +62,35 @@ def test_any_function_that_gives_offsets_will_do() -> None:
     assert words().with_controls("subwords", tokenizer=halves).features["n_subwords"].to_list() == [2, 4, 3]
 
 
+def test_position_from_the_end_counts_the_words_that_follow() -> None:
+    table = pd.DataFrame(
+        {
+            "text": ["Don't , she said ."] * 3 + ["so so"] * 2,
+            "word": ["Don", "'t", "she", "so", "so"],
+            "start": [0, 3, 8, 0, 3],
+            "end": [3, 5, 11, 2, 5],
+            "x": [1, 2, 3, 4, 5],
+        }
+    )
+    stimuli = Stimuli.from_table(table).with_controls("position_from_end")
+    assert stimuli.kinds["position_from_end"] == "numeric"
+    assert stimuli.features["position_from_end"].to_list() == [2, 2, 1, 1, 0]
+
+
+def test_position_from_both_ends_adds_up_to_the_length() -> None:
+    made = Stimuli.from_grammar(20).with_controls("position_from_end")
+    length = made.items.groupby("sentence")["word"].transform("size")
+    both = made.features["word_position"] + made.features["position_from_end"]
+    assert both.to_list() == (length - 1).to_list()
+
+
+def test_word_identity_is_the_word_whatever_its_case() -> None:
+    table = pd.DataFrame({"sentence": [0, 0, 1], "word": ["The", "king", "the"], "x": [1, 2, 3]})
+    stimuli = Stimuli.from_table(table).with_controls("word_identity")
+    assert stimuli.features["word_identity"].to_list() == ["the", "king", "the"]
+    assert stimuli.kinds["word_identity"] == "nominal"
+
+
 def test_controls_can_be_asked_for_when_sentences_are_made() -> None:
     stimuli = Stimuli.from_grammar(10, controls=["zipf", "subwords"], tokenizer=FastTokenizer())
     assert list(stimuli.features)[-2:] == ["zipf_frequency", "n_subwords"]

@@ -49,8 +49,40 @@ def count_subwords(
     return pd.Series(counts, index=items.index, dtype=float)
 
 
-CONTROLS: dict[str, Callable[..., pd.Series]] = {"zipf": zipf_frequency, "subwords": count_subwords}
-COLUMNS = {"zipf": "zipf_frequency", "subwords": "n_subwords"}
+def words_after(items: pd.DataFrame, sentences: pd.Series, **_: Any) -> pd.Series:
+    """How many words of the sentence stand after the item: 0 for the last one; numeric.
+
+    Words are what spaces separate and has a letter or a digit. What models that read both ways may know, and
+    part of speech or tense may stand for where sentences tend to end alike.
+    """
+    counts = [
+        _n_words(sentences[sentence][end:])
+        for sentence, end in zip(items["sentence"], items["end"], strict=True)
+    ]
+    return pd.Series(counts, index=items.index, dtype=float)
+
+
+def word_identity(items: pd.DataFrame, sentences: pd.Series, **_: Any) -> pd.Series:
+    """The word itself, capital or not; nominal.
+
+    Nearly all pairs of items differ in it, so it takes what is special to single words rather than to
+    features that words share.
+    """
+    return pd.Series(pd.Categorical(items["word"].str.casefold()), index=items.index)
+
+
+CONTROLS: dict[str, Callable[..., pd.Series]] = {
+    "zipf": zipf_frequency,
+    "subwords": count_subwords,
+    "position_from_end": words_after,
+    "word_identity": word_identity,
+}
+COLUMNS = {
+    "zipf": "zipf_frequency",
+    "subwords": "n_subwords",
+    "position_from_end": "position_from_end",
+    "word_identity": "word_identity",
+}
 
 
 def control_features(
@@ -63,6 +95,13 @@ def control_features(
     if "sentence" not in items:
         raise InvalidInput("Control features are for words in sentences, and these items are not words.")
     return pd.DataFrame({COLUMNS[name]: CONTROLS[name](items, sentences, **options) for name in names})
+
+
+def _n_words(rest: str) -> int:
+    """The words in what follows an item; the end of the item's own word is none of them."""
+    parts = rest.split()
+    own = bool(parts) and not rest[0].isspace()
+    return sum(any(letter.isalnum() for letter in part) for part in parts[own:])
 
 
 def _token_offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:

@@ -261,7 +261,10 @@ class Stimuli:
         return Stimuli(table, items=self._items, sentences=self._sentences)
 
     def with_controls(self, *names: str, language: str = "en", tokenizer: Any = None) -> Stimuli:
-        """The same items with control features: "zipf" (word frequency), "subwords" (needs a tokenizer).
+        """The same items with control features, which are no grammar but may explain as much.
+
+        They are "zipf" (word frequency), "subwords" (needs a tokenizer), "position_from_end" (how many words
+        follow) and "word_identity".
 
         See `thinkalike.stimuli.controls`.
         """

@@ -122,15 +122,22 @@ class _Expander:
                 f"line {rule.line}: the rule makes more than {MOST_FRAMES:,} kinds of phrase; leave out "
                 "features that need not agree, or write fewer alternatives."
             )
+        order = _layout(rule, list(groups))
         for parts in product(*choices):
             slots: list[Slot] = []
-            layout: dict[tuple[str, int], tuple[Place, ...]] = {}
-            for group, (phrase, mentions) in zip(groups, parts, strict=True):
-                for mention, places in enumerate(mentions):
-                    layout[group, mention] = tuple((slot + len(slots), m) for slot, m in places)
+            before = []  # the slots of the groups before each
+            for phrase, _ in parts:
+                before.append(len(slots))
                 slots.extend(phrase.slots)
-            weight = prod(phrase.weight for phrase, _ in parts)
-            yield Phrase(tuple(slots), _laid_out(rule, layout), weight)
+            sides = tuple(
+                tuple(
+                    (slot + before[group], word)
+                    for group, mention in side
+                    for slot, word in parts[group][1][mention]
+                )
+                for side in order
+            )
+            yield Phrase(tuple(slots), sides, prod(phrase.weight for phrase, _ in parts))
 
     def _parts(
         self, symbols: list[Symbol], binding: dict[str, str]
@@ -189,21 +196,27 @@ def _mentions(rule: Rule) -> dict[str, list[Symbol]]:
     """The symbols of a rule, those with the same label together; the others each alone."""
     groups: dict[str, list[Symbol]] = {}
     for place, symbol in enumerate(rule.symbols):
-        groups.setdefault(f":{symbol.label}" if symbol.label else str(place), []).append(symbol)
+        groups.setdefault(_group(symbol, place), []).append(symbol)
     return groups
 
 
-def _laid_out(rule: Rule, layout: dict[tuple[str, int], tuple[Place, ...]]) -> tuple[tuple[Place, ...], ...]:
-    sides, place, seen = [], 0, dict.fromkeys((group for group, _ in layout), 0)
+def _group(symbol: Symbol, place: int) -> str:
+    return f":{symbol.label}" if symbol.label else str(place)
+
+
+def _layout(rule: Rule, groups: list[str]) -> list[list[tuple[int, int]]]:
+    """For each side of a rule, which mention of which group stands there, in order."""
+    seen = dict.fromkeys(groups, 0)
+    sides, place = [], 0
     for side in rule.sides:
-        words: list[Place] = []
+        order = []
         for symbol in side:
-            group = f":{symbol.label}" if symbol.label else str(place)
-            words.extend(layout[group, seen[group]])
+            group = _group(symbol, place)
+            order.append((groups.index(group), seen[group]))
             seen[group] += 1
             place += 1
-        sides.append(tuple(words))
-    return tuple(sides)
+        sides.append(order)
+    return sides
 
 
 def _merged(wanted: tuple[dict[str, str], ...]) -> dict[str, str] | None:

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,19 @@ def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str
     ----------
     lexicon : TOML file whose sections replace the grammar's own lexicon.
     """
-    source = read_source(_path_of(grammar))
+    if lexicon is None and isinstance(grammar, str) and grammar in shipped_grammars():
+        return _shipped(grammar)
+    return _load(_path_of(grammar), lexicon)
+
+
+@cache
+def _shipped(name: str) -> Grammar:
+    """Our own files do not change while we run, and their kinds of sentence take a while to make."""
+    return _load(_path_of(name), None)
+
+
+def _load(path: Path, lexicon: str | os.PathLike[str] | None) -> Grammar:
+    source = read_source(path)
     words = _lexicon_source(source, lexicon)
     domain = read_domain(source, words)
     start, items, rules = _read_syntax(source, domain)
