@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.errors import InvalidInput, StoreError, UnknownName
 from thinkalike.stimuli import Stimuli
 from thinkalike.stimuli.diagnostics import FeatureCorrelations, feature_correlations, variance_inflation
 
@@ -165,3 +165,46 @@ def test_errors() -> None:
         Stimuli(pd.DataFrame({"x": [1.0, 2.0]})).correlations(ordered="minmix")
     with pytest.raises(InvalidInput, match=r"2 features need \(2, 2\) correlations, not \(3, 3\)"):
         FeatureCorrelations(("a", "b"), np.eye(3), np.ones(2), (), (), 5)
+
+
+def test_it_can_be_read_again(tmp_path: Path) -> None:
+    features = pd.DataFrame(
+        {"b": ["x", "y", "x"] * 50, "a": [1.0, 2.0, 3.0] * 50, "one": "same", "z": ["p"] * 149 + ["q"]}
+    )
+    found = Stimuli(features).correlations(ordered="minmax")
+    again = FeatureCorrelations.load(found.save(tmp_path / "correlations"))
+    assert again.names == found.names == ("b", "a", "one", "z")
+    np.testing.assert_array_equal(again.values, found.values)
+    np.testing.assert_array_equal(again.variance_inflation, found.variance_inflation)
+    assert (again.constant, again.rare, again.n_items) == (("one",), (("z", "q", 1),), 150)
+    assert again.settings == found.settings
+    assert repr(again) == repr(found)
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"There is no file .*none\.parquet: give the path that was given"):
+        FeatureCorrelations.load(tmp_path / "none")
+    path = Stimuli(pd.DataFrame({"a": [1, 2, 1], "b": [1, 1, 2]})).correlations().save(tmp_path / "c")
+    other = b'{"variance_inflation": {"a": 1, "c": 1}}'
+    for damaged, content in (
+        (path, b"PAR1"),
+        (path.with_suffix(".json"), b"{}"),
+        (path.with_suffix(".json"), other),
+    ):
+        whole = damaged.read_bytes()
+        damaged.write_bytes(content)
+        with pytest.raises(StoreError, match="cannot be read as correlations"):
+            FeatureCorrelations.load(path)
+        damaged.write_bytes(whole)
+
+
+def test_it_prints_what_it_found() -> None:
+    features = pd.DataFrame({"gender": ["f", "m"] * 100, "size": [1.0] * 150 + [2.0] * 50, "one": "same"})
+    found = Stimuli(features).correlations()
+    lines = repr(found).split("\n")
+    assert lines[0] == "Correlations of 3 features over 19,900 pairs of 200 items"
+    assert lines[1].split() == ["variance", "inflation", "strongest", "correlation"]
+    assert lines[2].split() == ["gender", "1.00", f"{found.values[0, 1]:+.2f}", "with", "size"]
+    assert lines[4].split() == ["one", "–", "–"]
+    assert lines[5] == "One level only: one."
+    assert "<td>1.00</td>" in found._repr_html_() or "<td>1.0</td>" in found._repr_html_()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -226,3 +229,22 @@ def test_what_cannot_be_stimuli(
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
         Stimuli(features, items=items, sentences=sentences)
+
+
+def pickled(made: Stimuli) -> Stimuli:
+    return pickle.loads(pickle.dumps(made))  # noqa: S301
+
+
+@pytest.mark.parametrize("remake", [pickled, copy.copy, copy.deepcopy])
+def test_stimuli_pickle_and_copy(remake: Callable[[Stimuli], Stimuli]) -> None:
+    made = Stimuli.from_grammar(5)
+    again = remake(made)
+    assert again == made
+    pd.testing.assert_frame_equal(again.to_frame(), made.to_frame())
+    assert again.kinds == made.kinds
+    assert repr(again) == repr(made)
+
+
+def test_stimuli_plot_their_correlations() -> None:
+    chart = Stimuli.from_grammar(20, grammar="salle2024").plot().to_dict()
+    assert "question" in str(chart)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import thinkalike
-from thinkalike.errors import InvalidInput
+from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.stimuli.differences import code_features
 from thinkalike.stimuli.files import replacing
 from thinkalike.stimuli.kinds import kind_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureCorrelations:
     """How the differences in one feature go with those in another, over all pairs of items.
 
@@ -52,6 +53,29 @@ class FeatureCorrelations:
     @property
     def n_pairs(self) -> int:
         return self.n_items * (self.n_items - 1) // 2
+
+    def __repr__(self) -> str:
+        head = f"Correlations of {len(self.names)} features over {self.n_pairs:,} pairs of"
+        rows = [("", "variance inflation", "strongest correlation")]
+        for name, inflation, strongest, other in self.summary().itertuples(name=None):
+            rows.append(
+                (name, _shown(inflation, ""), f"{_shown(strongest, '+')} with {other}" if other else "–")
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([f"{head} {self.n_items:,} items", *lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return f"{self.summary().round(2).to_html()}{notes}"
+
+    def _notes(self) -> list[str]:
+        one = [f"One level only: {', '.join(self.constant)}."] if self.constant else []
+        few = [f"{name} = {level} ({count:,} items)" for name, level, count in self.rare]
+        return [*one, *([f"Rare: {', '.join(few)}."] if few else [])]
 
     def to_frame(self) -> pd.DataFrame:
         """Tidy: `feature`, `other`, `correlation`, one row per ordered pair of features."""
@@ -101,6 +125,38 @@ class FeatureCorrelations:
         with replacing(path) as temporary:
             self.to_frame().to_parquet(temporary)
         return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FeatureCorrelations:
+        """Read what `save` wrote."""
+        path = Path(path).with_suffix(".parquet")
+        for file in (path, path.with_suffix(".json")):
+            if not file.is_file():
+                raise InvalidInput(f"There is no file {file}: give the path that was given to save().")
+        try:
+            table = pd.read_parquet(path)
+            rest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            names = tuple(rest["variance_inflation"])
+            if table["feature"].to_list() != list(np.repeat(names, len(names))):
+                raise ValueError("the two files are about other features")
+            return cls(
+                names=names,
+                values=table["correlation"].to_numpy(float).reshape(len(names), len(names)),
+                variance_inflation=np.array(list(rest["variance_inflation"].values()), dtype=float),
+                constant=tuple(rest["constant"]),
+                rare=tuple((str(name), str(level), int(count)) for name, level, count in rest["rare"]),
+                n_items=int(rest["n_items"]),
+                settings=rest["settings"],
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(
+                f"{path} and the .json beside it cannot be read as correlations: they are damaged or of "
+                "something else. Make them anew with stimuli.correlations().save()."
+            ) from error
+
+
+def _shown(value: float, sign: str) -> str:
+    return "–" if np.isnan(value) else f"{value:{sign}.2f}"
 
 
 def feature_correlations(

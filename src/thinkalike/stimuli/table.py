@@ -25,6 +25,8 @@ from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from thinkalike.stimuli.diagnostics import FeatureCorrelations
 
 
@@ -285,6 +287,10 @@ class Stimuli:
 
         return feature_correlations(self._features, **options)
 
+    def plot(self) -> alt.Chart | alt.LayerChart:
+        """The correlations among the feature differences as a heat map."""
+        return self.correlations().plot()
+
     def to_frame(self) -> pd.DataFrame:
         """Everything in one table: `item`, `sentence`, `text`, `word`, `start`, `end`, then the features."""
         frame = self._items.copy()
@@ -308,6 +314,6 @@ class Stimuli:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        where = f" in {len(self._sentences)} sentences" if len(self._sentences) else ""
+        where = f" in {len(self._sentences):,} sentences" if len(self._sentences) else ""
         names = ", ".join(self._features.columns) or "none"
-        return f"Stimuli({len(self)} items{where}; features: {names}; digest {self.digest[:12]})"
+        return f"Stimuli({len(self):,} items{where}; features: {names}; digest {self.digest[:12]})"
