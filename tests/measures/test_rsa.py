@@ -14,6 +14,7 @@ from thinkalike.measures import rsa as engine
 from thinkalike.measures.rsa import rsa, rsa_matrix, worst_explained
 from thinkalike.pairs.distances import make_target
 from thinkalike.pairs.pairset import Pairs
+from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.stimuli.differences import code_features
 
 NAMES = tuple("abcd")
@@ -82,7 +83,7 @@ def test_ranks_beyond_the_budget_lie_in_a_file(monkeypatch: pytest.MonkeyPatch) 
     with engine.RankedLayers(4, Pairs.of(60)) as ranked:
         assert ranked._file is not None
         for k in (2, 0, 3, 1):  # in any order
-            ranked.put(k, make_target(layers()[k], "euclidean"))
+            ranked.put(k, standardised_ranks(Pairs.of(60), make_target(layers()[k], "euclidean")))
         got = ranked.correlate()
     np.testing.assert_allclose(got.values, scipy_rsa(layers()), atol=1e-8)
 

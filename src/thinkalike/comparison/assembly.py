@@ -15,30 +15,26 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.answer import answer
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
-from thinkalike.comparison.maps import LayerMap, WordMaps, align, classical_mds, smacof
+from thinkalike.comparison.layerpass import Geometry
+from thinkalike.comparison.maps import LayerMap, WordMaps, align, smacof
 from thinkalike.comparison.power import power_table
 from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import (
     FEATURES,
     SimilarityMatrix,
+    between_vectors,
     by_features,
-    by_geometry,
-    layers_of,
     stacked_importance,
 )
 from thinkalike.comparison.trajectories import trajectory_distances
-from thinkalike.comparison.worst import geometric_distance
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.weighted_tau import contribution_matrix
-from thinkalike.labels import Floats, Layer, row_name
-from thinkalike.measures.rsa import rsa_matrix
-from thinkalike.pairs.distances import QuadraticTarget, make_target
-from thinkalike.parallel import map_in_order
+from thinkalike.labels import Floats
 from thinkalike.provenance import versions
-from thinkalike.stimuli.differences import code_features, constant_features, share_differing
+from thinkalike.stimuli.differences import FeatureDifferences, share_differing
 from thinkalike.stimuli.table import Stimuli
 
-MAPPED_ITEMS = 400
 SMALLEST_RSA = 0.05
 """Of a geometric similarity nearer to 0 than this, no share is given."""
 
@@ -47,29 +43,32 @@ def assemble(
     stimuli: Stimuli,
     profiles: Sequence[Profile],
     activations: Sequence[Activations],
+    geometry: Geometry,
+    plan: ProfilingPlan,
     *,
     measures: Sequence[str] = (),
     untrained: Mapping[str, Profile] | None = None,
     settings: Mapping[str, Any],
-    seed: int = 0,
 ) -> Comparison:
     """Everything that two or more profiled systems say together.
 
     Parameters
     ----------
     profiles, activations : of the same systems, in the same order.
+    geometry : from the pass over their layers, with the vectors if there are measures.
+    plan : what the profiles were made by.
     measures : of `MEASURES`, besides features and RSA.
     untrained : profiles of untrained copies, by the name of the trained system.
-    settings : of the profiles: `distance`, `ordered`, `missing` and the rest.
+    settings : of the profiles and the extraction.
     """
     check_same_items(activations)
+    seed = plan.encoding.settings.seed
     features = by_features(profiles, seed=seed)
     controls = _controls(untrained, seed) if untrained else None
     if controls is not None:
         features = _with_controls(features, controls)
-    geometric = geometric_distance(settings)
-    rsa, explained_share = _rsa(activations, stimuli, settings, distance=geometric, seed=seed)
-    others = [by_geometry(activations, m, distance=geometric, seed=seed) for m in measures if m != "rsa"]
+    rsa, explained_share = _rsa(geometry, distance=settings["distance"], seed=seed)
+    others = [between_vectors(geometry.vectors, geometry.rows, m) for m in measures if m != "rsa"]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)
@@ -85,7 +84,7 @@ def assemble(
             for a, b in combinations(matrices, 2)
         ),
         layer_maps=_layer_maps(matrices),
-        word_maps=_word_maps(activations, stimuli, distance=geometric, seed=seed),
+        word_maps=_word_maps(geometry, stimuli),
         trajectories=trajectory_distances(
             list(named), [stacked_importance([profile], kept) for profile in profiles]
         ),
@@ -95,8 +94,8 @@ def assemble(
                 profiles,
                 features,
                 (rsa, *others),
-                _differing(stimuli, settings),
-                constant_features(stimuli.features, missing=settings["missing"]),
+                _differing(plan.differences),
+                plan.left_out,
             )
         ),
         power=power_table(profiles, len(stimuli)),
@@ -108,28 +107,14 @@ def assemble(
     )
 
 
-def _rsa(
-    activations: Sequence[Activations],
-    stimuli: Stimuli,
-    settings: Mapping[str, Any],
-    *,
-    distance: str,
-    seed: int,
-) -> tuple[SimilarityMatrix, Floats]:
-    """The RSA matrix, and the share of each entry that the feature differences explain, from one pass."""
-    rows = tuple((a.system, layer) for a in activations for layer in a.layers)
-    found = rsa_matrix(
-        layers_of(activations),
-        names=[row_name(row) for row in rows],
-        distance=distance,
-        differences=code_features(stimuli.features, ordered=settings["ordered"], missing=settings["missing"]),
-        seed=seed,
-    )
+def _rsa(geometry: Geometry, *, distance: str, seed: int) -> tuple[SimilarityMatrix, Floats]:
+    """The RSA matrix, and the share of each entry that the feature differences explain."""
+    found = geometry.rsa
     assert found.explained is not None
     large = np.abs(found.values) >= SMALLEST_RSA
     share = np.divide(found.explained, found.values, out=np.full(large.shape, np.nan), where=large)
     about = {"distance": distance, "n_pairs": found.n_pairs, "sampled": found.sampled, "seed": seed}
-    return SimilarityMatrix("rsa", rows, found.values, settings=about), share
+    return SimilarityMatrix("rsa", geometry.rows, found.values, settings=about), share
 
 
 def _controls(untrained: Mapping[str, Profile], seed: int) -> Controls:
@@ -163,28 +148,16 @@ def _layer_maps(matrices: Mapping[str, SimilarityMatrix]) -> dict[str, LayerMap]
     return maps
 
 
-def _word_maps(activations: Sequence[Activations], stimuli: Stimuli, *, distance: str, seed: int) -> WordMaps:
-    """The same items in every layer: all, or a seeded subset of 400."""
-    places = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
-    rows = [(a, layer) for a in activations for layer in a.layers]
-
-    def of_layer(row: tuple[Activations, Layer]) -> tuple[Floats, Floats]:
-        system, layer = row
-        target = make_target(system[layer][places], distance)
-        rows = target.coordinates() if isinstance(target, QuadraticTarget) else None
-        return classical_mds(system[layer][places] if rows is None else rows)
-
-    maps = map_in_order(of_layer, rows, description="Maps of words")
+def _word_maps(geometry: Geometry, stimuli: Stimuli) -> WordMaps:
     return WordMaps(
-        rows=tuple((a.system, layer) for a, layer in rows),
-        items=tuple(stimuli.items.index[places]),
-        coordinates=np.stack([coordinates for coordinates, _ in maps]),
-        explained=np.stack([explained for _, explained in maps]),
+        rows=geometry.rows,
+        items=tuple(stimuli.items.index[geometry.mapped]),
+        coordinates=np.stack([coordinates for coordinates, _ in geometry.words]),
+        explained=np.stack([explained for _, explained in geometry.words]),
     )
 
 
-def _differing(stimuli: Stimuli, settings: Mapping[str, Any]) -> dict[str, float]:
-    coded = code_features(stimuli.features, ordered=settings["ordered"], missing=settings["missing"])
+def _differing(coded: FeatureDifferences) -> dict[str, float]:
     return {f.name: share_differing(f) for f in coded.features if f.kind != "nominal" and f.is_indicator}
 
 

@@ -17,8 +17,9 @@ from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import CautionWarning
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.items import shared_items, subset_activations
+from thinkalike.comparison.layerpass import pass_over_layers
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
+from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput, UnknownName
@@ -86,14 +87,17 @@ def compare(
         found = [subset_activations(one, stimuli) for one in found]
         copies = {name: subset_activations(copy, stimuli) for name, copy in copies.items()}
         plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
-    result = assemble(
+    profiles, untrained, geometry = pass_over_layers(
         stimuli,
-        [_profile(one, stimuli, plan, run) for one in found],
         found,
-        measures=measures,
-        untrained={name: _profile(copy, stimuli, plan, run) for name, copy in copies.items()},
-        settings=about,
-        seed=about["seed"],
+        plan,
+        copies=copies,
+        kept=lambda one: _kept(one, stimuli, plan, run),
+        made=lambda profile: None if run is None else run.save_profile(profile),
+        keep_vectors=bool(measures),
+    )
+    result = assemble(
+        stimuli, profiles, found, geometry, plan, measures=measures, untrained=untrained, settings=about
     )
     if run is not None:
         run.write_results(result)
@@ -133,16 +137,14 @@ class _Work:
         return extract(str(model), self.stimuli, system=name, out=place, **{**self.extraction, **options})
 
 
-def _profile(one: Activations, stimuli: Stimuli, plan: ProfilingPlan, run: RunDirectory | None) -> Profile:
-    """From the run if an earlier call made it, else made and kept there."""
-    own_distance = callable(plan.encoding.settings.distance)  # a function has a name, but no identity
-    kept = None if run is None or own_distance else run.profile(one.system, plan.settings)
-    if kept is not None and kept.stimuli_digest == stimuli.digest:
-        return kept
-    made = profile(one, stimuli, plan=plan)
-    if run is not None:
-        run.save_profile(made)
-    return made
+def _kept(
+    one: Activations, stimuli: Stimuli, plan: ProfilingPlan, run: RunDirectory | None
+) -> Profile | None:
+    """The profile that an earlier call of this run made, if any."""
+    if run is None or callable(plan.encoding.settings.distance):  # a function has a name, but no identity
+        return None
+    kept = run.profile(one.system, plan.settings)
+    return kept if kept is not None and kept.stimuli_digest == stimuli.digest else None
 
 
 def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System]:

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
 import numpy as np
 
-from thinkalike.activations.store import Activations
 from thinkalike.comparison.profiles import LayerDiagnostics
 from thinkalike.errors import InvalidInput
-from thinkalike.labels import Floats
 from thinkalike.measures.inputs import Layer
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
-from thinkalike.parallel import map_in_order
 
 _CEILING_ITEMS = 300  # items that the split halves are compared on: 44,850 pairs
 
 
-def layer_diagnostics(activations: Activations, *, distance: DistanceLike, seed: int = 0) -> LayerDiagnostics:
-    """Ceiling, duplicates and concentration of every layer."""
+@dataclass(frozen=True)
+class Diagnosis:
+    """Of one layer; see `LayerDiagnostics`."""
 
-    def of_layer(label: int | str) -> tuple[float, float, float]:
-        X = activations[label]
-        return split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X)
+    ceiling: float
+    duplicated: float
+    top_share: float
 
-    found = map_in_order(of_layer, activations.layers, description=f"Checking {activations.system}")
-    columns: Floats = np.array(found, dtype=np.float64).T
-    return LayerDiagnostics(*columns)
+
+def diagnose(X: Layer, *, distance: DistanceLike, seed: int = 0) -> Diagnosis:
+    """Ceiling, duplicates and concentration of one layer (n_items, n_units)."""
+    return Diagnosis(split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X))
+
+
+def collect_diagnostics(layers: Sequence[Diagnosis]) -> LayerDiagnostics:
+    """The layers together."""
+    return LayerDiagnostics(*(np.array([getattr(one, f.name) for one in layers]) for f in fields(Diagnosis)))
 
 
 def split_half_ceiling(

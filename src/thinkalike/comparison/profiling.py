@@ -3,45 +3,57 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.activations.given import as_given, as_stimuli
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
-from thinkalike.comparison.diagnostics import layer_diagnostics
+from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
-from thinkalike.encoding.bootstrap import ResamplingPlan, draw_multiplicities, plan_resamples, resample
-from thinkalike.encoding.crossval import CrossValidation, cross_validate, make_plan
+from thinkalike.encoding.bootstrap import (
+    Resampled,
+    ResamplingPlan,
+    draw_multiplicities,
+    plan_resamples,
+    resample,
+)
+from thinkalike.encoding.crossval import STRUCTURE, JudgedLayer, LayerJudge, make_plan
+from thinkalike.encoding.pairfolds import PairPlan
 from thinkalike.encoding.plan import EncodingPlan
 from thinkalike.encoding.settings import make_settings
 from thinkalike.errors import InvalidInput
-from thinkalike.labels import Floats
-from thinkalike.parallel import map_in_order
-from thinkalike.stimuli.differences import constant_features
+from thinkalike.labels import Layer
+from thinkalike.parallel import cores, stream_in_order
+from thinkalike.stimuli.diagnostics import correlations_from, variance_inflation
+from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
 from thinkalike.stimuli.table import Stimuli
-
-STRUCTURE = ("groups", "together", "folds", "duplicates")
-"""Options of the plan that are not settings of the encoding models"""
 
 
 @dataclass(frozen=True, eq=False)
 class ProfilingPlan:
     """The side of the features, which is the same for every system shown the same stimuli."""
 
-    encoding: Any
-    """From `thinkalike.encoding.crossval.make_plan`"""
+    encoding: EncodingPlan | PairPlan
+    differences: FeatureDifferences
+    """The features of all items, coded once, without those in `left_out`"""
     resampling: ResamplingPlan | None
     collinearity: Collinearity
     structure: Mapping[str, Any]
     """What else was asked for: groups, what stays together, folds, duplicates"""
     left_out: tuple[str, ...] = ()
     """Features in which no two of the items differ"""
+
+    @cached_property
+    def judge(self) -> LayerJudge:
+        return LayerJudge.of(self.encoding)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -62,13 +74,17 @@ def plan_profiles(
             "layer is one vector per item: use ta.MLEM with your arrays."
         )
     chosen = make_settings(preset, **{k: v for k, v in settings.items() if k not in STRUCTURE})
-    stimuli, left_out = _varying(stimuli, chosen.missing)
-    encoding = make_plan(stimuli, preset=preset, **settings)
-    correlations = stimuli.correlations(ordered=chosen.ordered, missing=chosen.missing)
+    coded = code_features(stimuli.features, ordered=chosen.ordered, missing=chosen.missing)
+    left_out = constant_among(coded)
+    if left_out and len(left_out) < coded.n_features:  # with no feature left, the plan says what is wrong
+        stimuli, coded = stimuli.choose(drop=left_out), coded.without(left_out)
+    encoding = make_plan(stimuli, preset=preset, coded=coded, **settings)
+    correlations = correlations_from(coded.pair_moments().covariance())
     return ProfilingPlan(
         encoding=encoding,
+        differences=coded,
         resampling=_resampling(stimuli, encoding, resamples) if resamples else None,
-        collinearity=Collinearity(correlations.names, correlations.values, correlations.variance_inflation),
+        collinearity=Collinearity(coded.names, correlations, variance_inflation(correlations)),
         structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
         left_out=left_out,
     )
@@ -102,7 +118,42 @@ def profile(
         plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
         if plan.left_out:
             warnings.warn(constant_features_caution(plan.left_out), CautionWarning, stacklevel=2)
-    found = cross_validate(stimuli, activations, plan=plan.encoding)
+    found = list(
+        stream_in_order(
+            partial(_read_and_examine, plan, activations),
+            activations.layers,
+            description=f"Profiling {activations.system}",
+            threads=cores(),
+        )
+    )
+    return collect_profile(activations, stimuli, plan, found)
+
+
+@dataclass(frozen=True, eq=False)
+class ExaminedLayer:
+    """All that a profile says of one layer."""
+
+    judged: JudgedLayer
+    diagnostics: Diagnosis
+    resampled: Resampled | None
+
+
+def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]) -> ExaminedLayer:
+    """Judge one layer (n_items, n_units), look at what qualifies it, and resample it if the plan says so."""
+    judged = plan.judge(label, X)
+    settings = plan.encoding.settings
+    return ExaminedLayer(
+        judged,
+        diagnose(X, distance=settings.distance, seed=settings.seed),
+        None if plan.resampling is None else resample(plan.resampling, X, judged.alphas),
+    )
+
+
+def collect_profile(
+    activations: Activations, stimuli: Stimuli, plan: ProfilingPlan, examined: Sequence[ExaminedLayer]
+) -> Profile:
+    """The layers of one system together."""
+    found = plan.judge.collect(activations.layers, [one.judged for one in examined])
     return Profile(
         system=activations.system,
         layers=activations.layers,
@@ -112,25 +163,17 @@ def profile(
         settings=plan.settings,
         stimuli_digest=stimuli.digest,
         collinearity=plan.collinearity,
-        diagnostics=layer_diagnostics(
-            activations, distance=plan.encoding.settings.distance, seed=plan.settings["seed"]
-        ),
-        bootstrap=None if plan.resampling is None else _bootstrap(activations, plan.resampling, found),
+        diagnostics=collect_diagnostics([one.diagnostics for one in examined]),
+        bootstrap=_bootstrap([one.resampled for one in examined if one.resampled is not None]),
         metadata=dict(activations.metadata),
     )
 
 
-def _varying(stimuli: Stimuli, missing: str) -> tuple[Stimuli, tuple[str, ...]]:
-    """The stimuli without the features in which no two items differ, and the names of these."""
-    constant = constant_features(stimuli.features, missing=missing)
-    if not constant or len(constant) == len(
-        stimuli.kinds
-    ):  # with no feature left, the plan says what is wrong
-        return stimuli, ()
-    return stimuli.choose(drop=constant), constant
+def _read_and_examine(plan: ProfilingPlan, activations: Activations, label: Layer) -> ExaminedLayer:
+    return examine_layer(plan, label, activations[label])
 
 
-def _resampling(stimuli: Stimuli, encoding: Any, resamples: int) -> ResamplingPlan:
+def _resampling(stimuli: Stimuli, encoding: EncodingPlan | PairPlan, resamples: int) -> ResamplingPlan:
     """Sentences drawn with replacement; items that are not words are drawn one by one."""
     if not isinstance(encoding, EncodingPlan):
         raise InvalidInput(
@@ -153,13 +196,10 @@ def _in_short(value: Any) -> Any:
     return sha256("\0".join(map(str, value)).encode()).hexdigest()[:16]
 
 
-def _bootstrap(activations: Activations, plan: ResamplingPlan, found: CrossValidation) -> Bootstrap:
-    def of_layer(k: int) -> tuple[Floats, Floats]:
-        drawn = resample(plan, activations[activations.layers[k]], found.alphas[k])
-        return mean_over_folds(drawn.scores[:, :, None])[:, 0], mean_over_folds(drawn.importance)
-
-    layers = map_in_order(of_layer, range(len(activations)), description=f"Resampling {activations.system}")
+def _bootstrap(layers: Sequence[Resampled]) -> Bootstrap | None:
+    if not layers:
+        return None
     return Bootstrap(
-        scores=np.stack([scores for scores, _ in layers], axis=1),
-        importance=np.stack([importance for _, importance in layers], axis=1),
+        scores=np.stack([mean_over_folds(one.scores[:, :, None])[:, 0] for one in layers], axis=1),
+        importance=np.stack([mean_over_folds(one.importance) for one in layers], axis=1),
     )

@@ -164,8 +164,6 @@ def by_geometry(
     systems: Sequence[Activations], measure: str, *, distance: str = "euclidean", seed: int = 0
 ) -> SimilarityMatrix:
     """Any measure of `MEASURES` between the activations of all layers."""
-    from thinkalike.measures import get_measure
-
     check_same_items(systems)
     rows = tuple((s.system, layer) for s in systems for layer in s.layers)
     names = [row_name(row) for row in rows]
@@ -175,13 +173,20 @@ def by_geometry(
         result = rsa_matrix(layers_of(systems), names=names, distance=distance, seed=seed)
         settings = {"distance": distance, "n_pairs": result.n_pairs, "sampled": result.sampled, "seed": seed}
         return SimilarityMatrix("rsa", rows, result.values, settings=settings)
+    return between_vectors(list(layers_of(systems)), rows, measure)
+
+
+def between_vectors(vectors: Sequence[Any], rows: tuple[Row, ...], measure: str) -> SimilarityMatrix:
+    """Any measure of `MEASURES` between layers that are at hand, named by their rows."""
+    from thinkalike.measures import get_measure
+
     found = get_measure(measure)
     if found.takes != "layers":
         raise InvalidInput(
             f"{measure} takes {found.takes}, so it makes no matrix over layers: "
             f"call MEASURES[{measure!r}] itself."
         )
-    values = found.matrix(list(layers_of(systems)), names_a=names)
+    values = found.matrix(list(vectors), names_a=[row_name(row) for row in rows])
     return SimilarityMatrix(measure, rows, values, kind=found.kind)
 
 

@@ -23,6 +23,8 @@ from thinkalike.progress import progress
 
 ALPHA_MATTERS = 1e-3
 ONE_THREAD_ITEMS = 5_000
+STRUCTURE = ("groups", "together", "folds", "duplicates")
+"""Options of a plan that are not settings of the encoding models"""
 
 
 @dataclass(frozen=True)
@@ -123,14 +125,102 @@ def cross_validate(
     if plan is None:
         plan = make_plan(features, **options)
     arrays = layer_arrays(layers)
-    results = []
-    side = _plan_strengths(plan)
+    judge = LayerJudge.of(plan)
+    found = []
     with progress("Encoding layers", len(arrays)) as step, few_blas_threads(plan.n_items):
         for label, get in arrays:
-            results.append(_judge_layer(plan, side, label, get))
+            found.append(judge(label, get()))
             step.advance()
-    fits, importances, found = zip(*results, strict=True)
-    return _collect(plan, tuple(label for label, _ in arrays), fits, np.stack(importances), np.stack(found))
+    return judge.collect([label for label, _ in arrays], found)
+
+
+@dataclass(frozen=True)
+class JudgedLayer:
+    """What cross-validation found of one layer; the fields are rows of those of `CrossValidation`."""
+
+    scores: np.ndarray
+    importance: np.ndarray
+    weights: np.ndarray
+    strengths: np.ndarray
+    intercepts: np.ndarray
+    alphas: np.ndarray
+    alpha_curves: np.ndarray
+    n_pairs: np.ndarray
+    sampled: bool
+    """Whether permutations stand for the expected importance"""
+
+
+@dataclass(frozen=True)
+class LayerJudge:
+    """Fits and judges one layer after the other on a plan; may be called from several threads."""
+
+    plan: EncodingPlan | PairPlan
+    side: StrengthPlan
+
+    @classmethod
+    def of(cls, plan: EncodingPlan | PairPlan) -> LayerJudge:
+        """Strengths are on the items outside each fold; with folds over pairs, on all items."""
+        fold = None if isinstance(plan, PairPlan) else plan.fold
+        return cls(plan, plan_strengths(plan.differences, plan.players, fold))
+
+    def __call__(self, label: Any, X: Any) -> JudgedLayer:
+        """Judge one layer (n_items, n_units), which errors call by its label."""
+        plan, options = self.plan, self.plan.settings
+        try:
+            target = _target(plan, X)
+            fits = _fit_target(plan, target)
+        except InvalidInput as error:
+            raise type(error)(f"Layer {label!r}: {error}") from error
+        values = [
+            importance(
+                fit.evaluation,
+                method=options.importance,
+                n_permutations=options.n_permutations,
+                seed=options.seed + 1 + k,
+            )
+            for k, fit in enumerate(fits)
+        ]
+        evaluations = [fit.evaluation for fit in fits]
+        weights = [e.coefficients.weights for e in evaluations]
+        return JudgedLayer(
+            scores=np.array([e.score for e in evaluations]),
+            importance=np.stack(values),
+            weights=np.stack(
+                weights if plan.design.name == "diagonal" else [plan.design.as_matrix(w) for w in weights]
+            ),
+            strengths=np.broadcast_to(strengths(self.side, target), (plan.n_folds, len(plan.names))),
+            intercepts=np.array([e.coefficients.intercept for e in evaluations]),
+            alphas=np.array([fit.alpha for fit in fits]),
+            alpha_curves=np.stack([fit.curve for fit in fits]),
+            n_pairs=np.array([e.patterns.n_pairs for e in evaluations]),
+            sampled=options.importance == "expected" and any(e.space is None for e in evaluations),
+        )
+
+    def collect(self, labels: Sequence[Any], found: Sequence[JudgedLayer]) -> CrossValidation:
+        """The layers together."""
+        plan = self.plan
+        stacked = {
+            name: np.stack([getattr(one, name) for one in found])
+            for name in (
+                "scores",
+                "importance",
+                "weights",
+                "strengths",
+                "intercepts",
+                "alphas",
+                "alpha_curves",
+            )
+        }
+        sampled = any(one.sampled for one in found)
+        return CrossValidation(
+            layers=tuple(labels),
+            names=plan.names,
+            features=plan.differences.names,
+            n_pairs=found[0].n_pairs,
+            importance_used="permutation" if sampled else plan.settings.importance,
+            settings=plan.settings,
+            **stacked,
+        )
 
 
 def few_blas_threads(n_items: int) -> AbstractContextManager[Any]:
@@ -140,8 +230,7 @@ def few_blas_threads(n_items: int) -> AbstractContextManager[Any]:
 
 def make_plan(features: Any, **options: Any) -> EncodingPlan | PairPlan:
     """The plan that the settings ask for: `plan_encoding` (folds over items) or `plan_pairs` (over pairs)."""
-    structure = ("groups", "together", "folds", "duplicates")
-    chosen = make_settings(**{k: v for k, v in options.items() if k not in structure})
+    chosen = make_settings(**{k: v for k, v in options.items() if k not in (*STRUCTURE, "coded")})
     if chosen.folds_over == "items":
         return plan_encoding(features, **options)
     unused = [k for k in ("together", "folds", "duplicates") if options.get(k) is not None]
@@ -149,7 +238,7 @@ def make_plan(features: Any, **options: Any) -> EncodingPlan | PairPlan:
         raise InvalidInput(
             f"Got {unused[0]}= with folds over pairs, where items are in every fold: leave it out."
         )
-    return plan_pairs(features, chosen, groups=options.get("groups"))
+    return plan_pairs(features, chosen, groups=options.get("groups"), coded=options.get("coded"))
 
 
 def fit_layer(plan: EncodingPlan | PairPlan, X: Any) -> list[FoldFit]:
@@ -164,12 +253,6 @@ def _target(plan: EncodingPlan | PairPlan, X: Any) -> Target:
 
 def _fit_target(plan: EncodingPlan | PairPlan, target: Target) -> list[FoldFit]:
     return fit_pairs(plan, target) if isinstance(plan, PairPlan) else fit_folds(plan, target)
-
-
-def _plan_strengths(plan: EncodingPlan | PairPlan) -> StrengthPlan:
-    """On the items outside each fold; with folds over pairs, where no item is outside, on all items."""
-    fold = None if isinstance(plan, PairPlan) else plan.fold
-    return plan_strengths(plan.differences, plan.players, fold)
 
 
 def layer_target(
@@ -195,62 +278,6 @@ def layer_arrays(layers: Any) -> list[tuple[Any, Any]]:
     if hasattr(layers, "layers"):
         return [(label, lambda label=label: layers[label]) for label in layers.layers]
     return [(0, lambda: layers)]
-
-
-def _judge_layer(
-    plan: EncodingPlan | PairPlan, side: StrengthPlan, label: Any, get: Any
-) -> tuple[list[FoldFit], np.ndarray, np.ndarray]:
-    """The fits, importances of shape (n_folds, n_names) and strengths of the same shape."""
-    try:
-        target = _target(plan, get())
-        fits = _fit_target(plan, target)
-    except InvalidInput as error:
-        raise type(error)(f"Layer {label!r}: {error}") from error
-    options = plan.settings
-    values = [
-        importance(
-            fit.evaluation,
-            method=options.importance,
-            n_permutations=options.n_permutations,
-            seed=options.seed + 1 + k,
-        )
-        for k, fit in enumerate(fits)
-    ]
-    found = np.broadcast_to(strengths(side, target), (plan.n_folds, len(plan.names)))
-    return fits, np.stack(values), found
-
-
-def _collect(
-    plan: EncodingPlan | PairPlan,
-    labels: tuple[Any, ...],
-    layers: Sequence[list[FoldFit]],
-    importances: np.ndarray,
-    found: np.ndarray,
-) -> CrossValidation:
-    def gather(get: Any) -> np.ndarray:
-        return np.array([[get(fit) for fit in fits] for fits in layers])
-
-    def weights(fit: FoldFit) -> np.ndarray:
-        w = fit.evaluation.coefficients.weights
-        return w if plan.design.name == "diagonal" else plan.design.as_matrix(w)
-
-    spaces = [fit.evaluation.space for fits in layers for fit in fits]
-    sampled = plan.settings.importance == "expected" and any(space is None for space in spaces)
-    return CrossValidation(
-        labels,
-        plan.names,
-        plan.differences.names,
-        scores=gather(lambda fit: fit.evaluation.score),
-        importance=importances,
-        weights=gather(weights),
-        strengths=found,
-        intercepts=gather(lambda fit: fit.evaluation.coefficients.intercept),
-        alphas=gather(lambda fit: fit.alpha),
-        alpha_curves=gather(lambda fit: fit.curve),
-        n_pairs=np.array([fit.evaluation.patterns.n_pairs for fit in layers[0]]),
-        importance_used="permutation" if sampled else plan.settings.importance,
-        settings=plan.settings,
-    )
 
 
 def _check_not_all_equal(target: Target) -> None:

@@ -38,8 +38,9 @@ def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
     settings = plan.settings
     moments = plan.moments(target)
     validated = [rank_pairs(v.patterns, target, v.items) for v in plan.validations]
-    same = plan.tests is plan.validations
-    tested = validated if same else [rank_pairs(t.patterns, target, t.items) for t in plan.tests]
+    tested = validated
+    if plan.folds_are_halved:
+        tested = [rank_pairs(t.patterns, target, t.items) for t in plan.tests]
 
     @cache  # leaving out a and b serves fold a, judged on b, and fold b, judged on a
     def fits_of(left_out: frozenset[int]) -> list[Coefficients]:

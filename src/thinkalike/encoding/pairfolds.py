@@ -64,7 +64,11 @@ class PairPlan:
 
 
 def plan_pairs(
-    features: Any, settings: Settings, *, groups: Mapping[str, Sequence[str]] | None = None
+    features: Any,
+    settings: Settings,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    coded: FeatureDifferences | None = None,
 ) -> PairPlan:
     """Code the features and deal all pairs of items into folds."""
     chosen = settings
@@ -79,7 +83,7 @@ def plan_pairs(
         raise InvalidInput(
             f"Got {len(table)} items, {n_pairs} pairs, for {chosen.n_folds} folds: give more stimuli."
         )
-    differences = code_features(table, ordered=chosen.ordered, missing=chosen.missing)
+    differences = coded or code_features(table, ordered=chosen.ordered, missing=chosen.missing)
     require_variation(differences.features)
     patterns = find_patterns(differences, max_pairs=chosen.max_pairs)
     rng = np.random.default_rng(chosen.seed)

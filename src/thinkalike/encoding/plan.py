@@ -69,6 +69,11 @@ class EncodingPlan:
     def n_folds(self) -> int:
         return len(self.tests)
 
+    @property
+    def folds_are_halved(self) -> bool:
+        """Whether the blocks are halves of folds; else they are the folds, and tests are validations."""
+        return len(self.validations) > len(self.tests)
+
     def blocks_of(self, fold: int) -> frozenset[int]:
         return frozenset(int(b) for b in np.unique(self.block[self.fold == fold]))
 
@@ -102,6 +107,7 @@ def plan_encoding(
     together: str | Sequence[Any] | np.ndarray | None = None,
     folds: Sequence[Any] | np.ndarray | None = None,
     duplicates: str = "together",
+    coded: FeatureDifferences | None = None,
     **settings: Any,
 ) -> EncodingPlan:
     """Code the features, make the folds, and find the patterns of their pairs.
@@ -118,6 +124,7 @@ def plan_encoding(
         The folds themselves, instead of balanced ones.
     duplicates : {"together", "collapse"}
         Whether the items of a `together` group share a fold, or only the first of them is used.
+    coded : the features of all items as `code_features` makes them, if that was done before
     settings : changes to the preset; see `Settings`
     """
     chosen = make_settings(preset, **settings)
@@ -133,7 +140,9 @@ def plan_encoding(
     if duplicates == "collapse" and label is not None:
         kept = np.sort(np.unique(label, return_index=True)[1])
         label = None
-    differences = code_features(table.iloc[kept], ordered=chosen.ordered, missing=chosen.missing)
+    differences = coded
+    if differences is None or len(kept) < len(table):
+        differences = code_features(table.iloc[kept], ordered=chosen.ordered, missing=chosen.missing)
     require_variation(differences.features)
     if folds is not None:
         fold = given_folds(as_labels(folds, len(table), "folds")[kept], len(kept))
@@ -144,7 +153,8 @@ def plan_encoding(
     block = _blocks(differences, fold, label, chosen)
     players = make_players(differences.names, groups)
     tests = judge_each(differences, fold, chosen, players)
-    validations = tests if block is fold else judge_each(differences, block, chosen, None)
+    halved = int(block.max()) > int(fold.max())
+    validations = judge_each(differences, block, chosen, None) if halved else tests
     sets = _training_sets(fold, block, with_inner=chosen.alpha == "cv")
     design = make_design(chosen.design, len(differences.names))
     side = None

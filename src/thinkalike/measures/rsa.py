@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.inputs import as_layer
-from thinkalike.pairs.distances import DistanceLike, Target, make_target
+from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import MAX_PAIRS, Pairs
 from thinkalike.pairs.ranks import Floats, Indices, standardised_ranks
 from thinkalike.progress import progress
@@ -87,7 +87,7 @@ def rsa_matrix(
                     f"{names[0]} has {pairs.n_items} items and {name} has {len(X)}: "
                     "all layers must answer the same items, in the same order."
                 )
-            ranked.put(k, make_target(X, distance))
+            ranked.put(k, standardised_ranks(pairs, make_target(X, distance)))
             step.advance()
         if ranked is None:
             raise InvalidInput("There are no layers to compare: give at least one.")
@@ -115,9 +115,8 @@ class RankedLayers:
         if self._file is not None:
             self._file.close()
 
-    def put(self, layer: int, target: Target) -> None:
-        """Rank the distances of one layer; several threads may do so at once, for different layers."""
-        ranks = standardised_ranks(self.pairs, target)
+    def put(self, layer: int, ranks: Ranks) -> None:
+        """Keep the ranks of one layer, from `standardised_ranks`."""
         if self._file is None:
             self._ranks[layer] = ranks
             return
@@ -169,7 +168,7 @@ def worst_explained(
     pairs = Pairs.of(targets[0].n_items, max_pairs=max_pairs, seed=seed)
     with RankedLayers(2, pairs) as ranked:
         for k, target in enumerate(targets):
-            ranked.put(k, target)
+            ranked.put(k, standardised_ranks(pairs, target))
         sums = _moments(ranked, differences)
         weights = np.linalg.pinv(sums.gram, hermitian=True) @ sums.cross.T  # (F, 2)
         places, found = [], []

@@ -179,7 +179,7 @@ def feature_correlations(
             f"Correlations are over pairs of items, and there is {len(features)} item: give two or more."
         )
     moments = code_features(features, ordered=ordered, missing=missing).pair_moments()
-    values = _correlations(moments.covariance())
+    values = correlations_from(moments.covariance())
     return FeatureCorrelations(
         names=moments.names,
         values=values,
@@ -205,7 +205,8 @@ def variance_inflation(correlations: np.ndarray) -> np.ndarray:
     return result
 
 
-def _correlations(covariance: np.ndarray) -> np.ndarray:
+def correlations_from(covariance: np.ndarray) -> np.ndarray:
+    """Correlations from the covariances of squared differences; NaN for those that do not vary."""
     variances = np.diag(covariance)
     # Below this a variance is rounding: the squared differences lie in [0, 1].
     scale = np.sqrt(np.where(variances > 1e-14, variances, np.nan))

@@ -13,7 +13,7 @@ being missing is a level of its own, at the full difference 1 from every other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -173,6 +173,10 @@ class FeatureDifferences:
             if feature.name == name:
                 return feature
         raise UnknownName.among("feature", name, self.names)
+
+    def without(self, names: Collection[str]) -> FeatureDifferences:
+        """The features but some."""
+        return replace(self, features=tuple(f for f in self.features if f.name not in names))
 
     def take(self, items: np.ndarray) -> FeatureDifferences:
         """The same features, with the same levels and scales, of some of the items (indices or mask)."""
@@ -351,7 +355,11 @@ def _contingency(
 
 def constant_features(features: pd.DataFrame, *, missing: str = "ignore") -> tuple[str, ...]:
     """The features in which no two items differ."""
-    coded = code_features(features, missing=missing)
+    return constant_among(code_features(features, missing=missing))
+
+
+def constant_among(coded: FeatureDifferences) -> tuple[str, ...]:
+    """The coded features in which no two items differ."""
     return tuple(f.name for f in coded.features if not _varies(f))
 
 

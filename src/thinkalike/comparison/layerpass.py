@@ -1,0 +1,150 @@
+"""One pass over the layers of a comparison: each is read once, and all that needs it is done then.
+
+A layer gives its part of the profile, its row of ranked distances, its map of words, and, where further
+measures are asked for, its vectors, which these need all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.maps import classical_mds
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.profiling import ExaminedLayer, ProfilingPlan, collect_profile, examine_layer
+from thinkalike.labels import Floats, Layer, Row
+from thinkalike.measures.rsa import RSA, RankedLayers
+from thinkalike.pairs.distances import DistanceLike, QuadraticTarget, make_target
+from thinkalike.pairs.pairset import Pairs
+from thinkalike.pairs.ranks import standardised_ranks
+from thinkalike.parallel import cores, stream_in_order
+from thinkalike.stimuli.table import Stimuli
+
+MAPPED_ITEMS = 400
+"""Items that are put on maps: all, or a seeded subset of so many"""
+
+Vectors = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """What the pass found besides profiles; rows are the layers of all compared systems."""
+
+    rows: tuple[Row, ...]
+    rsa: RSA
+    words: tuple[tuple[Floats, Floats], ...] = field(repr=False)
+    """For each row its map of words (n_mapped, 2), and the share of the variance along each axis (2,)"""
+    mapped: npt.NDArray[np.int64] = field(repr=False)
+    """(n_mapped,) which items are on the maps"""
+    vectors: tuple[Vectors, ...] = field(repr=False)
+    """The layers themselves, if they were to be kept"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One layer, and what is wanted of it."""
+
+    activations: Activations
+    layer: Layer
+    profile: bool
+    geometry: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    examined: ExaminedLayer | None
+    ranks: npt.NDArray[np.float32] | None
+    words: tuple[Floats, Floats] | None
+    vectors: Vectors | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What is done with a layer once it is read."""
+
+    plan: ProfilingPlan
+    pairs: Pairs
+    mapped: npt.NDArray[np.int64]
+    keep: bool
+
+    @property
+    def distance(self) -> DistanceLike:
+        return self.plan.encoding.settings.distance
+
+    def __call__(self, task: _Task) -> _Looked:
+        X = task.activations[task.layer]
+        examined = examine_layer(self.plan, task.layer, X) if task.profile else None
+        if not task.geometry:
+            return _Looked(examined, None, None, None)
+        ranks = standardised_ranks(self.pairs, make_target(X, self.distance))
+        return _Looked(examined, ranks, self._words(X), X if self.keep else None)
+
+    def _words(self, X: Vectors) -> tuple[Floats, Floats]:
+        some = X[self.mapped]
+        target = make_target(some, self.distance)
+        placed = target.coordinates() if isinstance(target, QuadraticTarget) else None
+        return classical_mds(some if placed is None else placed)
+
+
+def pass_over_layers(
+    stimuli: Stimuli,
+    systems: Sequence[Activations],
+    plan: ProfilingPlan,
+    *,
+    copies: Mapping[str, Activations] | None = None,
+    kept: Callable[[Activations], Profile | None] = lambda _: None,
+    made: Callable[[Profile], None] = lambda _: None,
+    keep_vectors: bool = False,
+) -> tuple[list[Profile], dict[str, Profile], Geometry]:
+    """The profiles of all systems, those of their untrained copies, and the geometry of the systems.
+
+    Parameters
+    ----------
+    copies : untrained copies, by the name of the trained system; they are only profiled.
+    kept : the profile that is there already, if any.
+    made : called with every new profile as soon as it is whole.
+    keep_vectors : whether further measures will need the layers.
+    """
+    everyone = [*systems, *(copies or {}).values()]
+    profiles = {one.system: kept(one) for one in everyone}
+    tasks = [
+        _Task(one, layer, profiles[one.system] is None, place < len(systems))
+        for place, one in enumerate(everyone)
+        for layer in one.layers
+        if place < len(systems) or profiles[one.system] is None
+    ]
+    rows = tuple((one.system, layer) for one in systems for layer in one.layers)
+    seed = plan.encoding.settings.seed
+    mapped = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
+    pairs = Pairs.of(len(stimuli), seed=seed)
+    look = _Look(plan, pairs, mapped, keep_vectors)
+    words: list[tuple[Floats, Floats]] = []
+    vectors: list[Vectors] = []
+    examined: list[ExaminedLayer] = []
+    with ExitStack() as stack:
+        ranked = stack.enter_context(RankedLayers(len(rows), pairs))
+        looked = stream_in_order(look, tasks, description="Looking at layers", threads=cores())
+        for task, found in zip(tasks, looked, strict=True):
+            if found.ranks is not None and found.words is not None:
+                ranked.put(len(words), found.ranks)
+                words.append(found.words)
+            if found.vectors is not None:
+                vectors.append(found.vectors)
+            if found.examined is not None:
+                examined.append(found.examined)
+                if len(examined) == len(task.activations.layers):
+                    profile = collect_profile(task.activations, stimuli, plan, examined)
+                    made(profile)
+                    profiles[profile.system], examined = profile, []
+        rsa = ranked.correlate(plan.differences)
+    whole = {name: profile for name, profile in profiles.items() if profile is not None}
+    return (
+        [whole[one.system] for one in systems],
+        {name: whole[copy.system] for name, copy in (copies or {}).items()},
+        Geometry(rows, rsa, tuple(words), mapped, tuple(vectors)),
+    )
