@@ -56,7 +56,7 @@ def test_a_third_model_and_another_measure_extend_the_run(
     tmp_path: Path,
 ) -> None:
     from thinkalike.activations import extraction
-    from thinkalike.comparison import comparing
+    from thinkalike.comparison import layerpass
 
     extracted: list[str] = []
     profiled: list[str] = []
@@ -70,7 +70,9 @@ def test_a_third_model_and_another_measure_extend_the_run(
 
     monkeypatch.setattr(extraction, "run", note(extracted, extraction.run, lambda *a, **o: o["system"]))
     monkeypatch.setattr(
-        comparing, "profile", note(profiled, comparing.profile, lambda one, *a, **o: one.system)
+        layerpass,
+        "collect_profile",
+        note(profiled, layerpass.collect_profile, lambda one, *a, **o: one.system),
     )
     out = Path(shutil.copytree(finished[0], tmp_path / "run"))  # other tests look at the run of two
     three = [tiny_models["tiny-bert"], f"decoder={tiny_models['tiny-gpt2']}", tiny_models["tiny-mamba"]]

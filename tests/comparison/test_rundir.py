@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from thinkalike.activations import Activations
 from thinkalike.activations.writer import Writer
-from thinkalike.comparison import comparing
+from thinkalike.comparison import layerpass
 from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.files import file_name
@@ -82,8 +82,8 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(activations.system)
         return original(activations, *args, **options)
 
-    original = comparing.profile
-    monkeypatch.setattr(comparing, "profile", counting)
+    original = layerpass.collect_profile
+    monkeypatch.setattr(layerpass, "collect_profile", counting)
     return names
 
 
