@@ -113,6 +113,59 @@ def refit(Z: np.ndarray, y: np.ndarray, columns: list[int], alpha: float) -> flo
     return rho(Z[:, columns] @ w, y)
 
 
+def within_others(Z: np.ndarray, w: np.ndarray, y: np.ndarray, columns: list[int], n: int) -> np.ndarray:
+    """ρ less ρ with some columns shuffled among the pairs that are alike in all other columns, n times."""
+    rng = np.random.default_rng(0)
+    others = np.delete(Z, columns, axis=1)
+    _, alike = np.unique(others, axis=0, return_inverse=True)
+    order = np.argsort(alike, kind="stable")
+    drops = []
+    for _ in range(n):
+        source = np.empty(len(Z), dtype=int)
+        source[order] = np.lexsort((rng.random(len(Z)), alike))
+        shuffled = Z.copy()
+        shuffled[:, columns] = Z[source][:, columns]
+        drops.append(rho(Z @ w, y) - rho(shuffled @ w, y))
+    return np.array(drops)
+
+
+def test_conditional_importance_is_the_mean_of_permutations_given_the_others(data: tuple) -> None:
+    features, X, Z, y = data
+    mlem = MLEM().fit(features, X)
+    found = mlem.importance(features, X, method="conditional")
+    for k, name in enumerate(features):
+        drops = within_others(Z, mlem.weights_.to_numpy(), y, [k], 30)
+        assert abs(found[name] - drops.mean()) < 4 * drops.std() / np.sqrt(len(drops)) + 1e-9
+    assert found["case"] > found["number"] > found["length"]
+
+
+def test_conditional_importance_of_a_group(data: tuple) -> None:
+    features, X, Z, y = data
+    mlem = MLEM().fit(features, X)
+    found = mlem.importance(features, X, method="conditional", groups={"both": ["case", "number"]})
+    drops = within_others(Z, mlem.weights_.to_numpy(), y, [0, 1], 30)
+    assert abs(found["both"] - drops.mean()) < 4 * drops.std() / np.sqrt(len(drops)) + 1e-9
+
+
+def test_what_the_others_determine_has_no_conditional_importance() -> None:
+    """A copy of a feature adds nothing to it, though each alone matters."""
+    rng = np.random.default_rng(0)
+    case = rng.choice(["nom", "acc"], 80)
+    features = pd.DataFrame({"case": case, "copy": case, "noise": rng.choice(["a", "b"], 80)})
+    X = 3.0 * (case == "nom")[:, None] + rng.normal(size=(80, 4))
+    mlem = MLEM().fit(features, X)
+    given_others = mlem.importance(features, X, method="conditional")
+    assert given_others[["case", "copy"]].tolist() == [0.0, 0.0]
+    assert mlem.importance(features, X, method="expected").max() > 0.05
+
+
+def test_conditional_importance_needs_patterns(make_features: Table, make_activations: Pairs) -> None:
+    features = make_features(60, seed=1)
+    mlem = MLEM(ordered="minmax").fit(features, make_activations(features, TRUE, 10, 0.1, 1))
+    with pytest.raises(InvalidInput, match="differ by too many amounts for that: bin numeric features"):
+        mlem.importance(features, make_activations(features, TRUE, 10, 0.1, 1), method="conditional")
+
+
 def test_drop_refits_without_the_feature(data: tuple) -> None:
     features, X, Z, y = data
     found = MLEM(alpha=2.0).fit(features, X).importance(features, X, method="drop")

@@ -12,10 +12,16 @@ import numpy as np
 
 from thinkalike.encoding.designs import Design
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
-from thinkalike.encoding.pairkernels import exchanged_correlation, tally_permuted_items, tally_shuffled_pairs
+from thinkalike.encoding.pairkernels import (
+    exchanged_correlation,
+    table_correlation,
+    tally_permuted_items,
+    tally_shuffled_pairs,
+)
 from thinkalike.encoding.patterns import PairPatterns
 from thinkalike.encoding.scoring import RankedPairs, RankTable, spearman, tie_groups
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.registry import Registry
 
 PERMUTING = ("expected", "permutation", "stimuli")
 MAX_COMBINATIONS = 1 << 21
@@ -196,6 +202,30 @@ def stimuli_importance(evaluation: Evaluation, *, n_permutations: int, seed: int
     return _permuted(evaluation, n_permutations, seed, over="items")
 
 
+def conditional_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
+    """ρ less its expectation when a player's differences are permuted among pairs alike in all the others.
+
+    So it asks what a player adds to the rest, and no pair gets a combination of differences that no pair has.
+    Pairs of one remainder keep their predictions and share their observed ranks: the rank sum of a pattern
+    becomes its number of pairs times the mean rank of its remainder. Strobl et al. 2008 for forests.
+    """
+    patterns, table = evaluation.patterns, evaluation.ranked.table
+    if patterns.keys is None:
+        raise InvalidInput(
+            "Conditional importance compares pairs that are alike in all other features, and these features "
+            "differ by too many amounts for that: bin numeric features, or use ordered='indicator'."
+        )
+    group, n_groups = tie_groups(evaluation.predict(patterns.values))
+    scores = []
+    for player in evaluation.players:
+        remainder = patterns.keys - patterns.coder.part(patterns.keys, player.features)
+        _, rest = np.unique(remainder, return_inverse=True)
+        mean = np.bincount(rest, weights=table.ranks) / np.bincount(rest, weights=table.counts)
+        shared = table.counts * mean[rest]
+        scores.append(table_correlation(group, n_groups, table.counts, shared, table.spread))
+    return drop(evaluation.score, np.array(scores))
+
+
 def drop_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
     """ρ less that of a model fitted without the player."""
     without = [evaluation.score_without(p.features) for p in evaluation.players]
@@ -238,21 +268,37 @@ def shapley_importance(evaluation: Evaluation, *, n_permutations: int, seed: int
     return shares / (2 * (SHAPLEY_ORDERS // 2))
 
 
-IMPORTANCES: dict[str, Callable[..., np.ndarray]] = {
-    "expected": expected_importance,
-    "permutation": permutation_importance,
-    "stimuli": stimuli_importance,
-    "drop": drop_importance,
-    "shapley": shapley_importance,
-}
+def _given(name: str, given: object) -> Importance:
+    if not callable(given):
+        raise InvalidInput(
+            f"The importance {name!r} is {given!r}: give a function (Evaluation, *, n_permutations, seed) → "
+            "array of shape (n_players,)."
+        )
+    return given
+
+
+Importance = Callable[..., np.ndarray]
+
+IMPORTANCES: Registry[Importance] = Registry(
+    "importance",
+    "thinkalike.importances",
+    {
+        "expected": expected_importance,
+        "permutation": permutation_importance,
+        "stimuli": stimuli_importance,
+        "conditional": conditional_importance,
+        "drop": drop_importance,
+        "shapley": shapley_importance,
+    },
+    accept=_given,
+)
+"""Name → function (Evaluation, *, n_permutations, seed) → importances (n_players,)"""
 
 
 def importance(
     evaluation: Evaluation, *, method: str = "expected", n_permutations: int = 20, seed: int = 0
 ) -> np.ndarray:
     """The importance of each player, of shape (n_players,); NaN where its features have one level."""
-    if method not in IMPORTANCES:
-        raise UnknownName.among("importance", method, IMPORTANCES)
     values = IMPORTANCES[method](evaluation, n_permutations=n_permutations, seed=seed)
     return np.where(evaluation.undefined, np.nan, values)
 

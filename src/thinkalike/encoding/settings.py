@@ -7,7 +7,7 @@ split (80 : 20), 50 permutations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -82,14 +82,14 @@ PRESETS = {
     ),
 }
 
-_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+_CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "target": ("target", ("squared", "minmax")),
     "ordered": ("difference of ordered features", ORDERED),
     "missing": ("treatment of missing values", MISSING),
     "design": ("design", DESIGNS),
     "select": ("way to choose alpha", ("spearman", "mse")),
     "folds_over": ("unit of folds", ("items", "pairs")),
-    "importance": ("importance", tuple(IMPORTANCES)),
+    "importance": ("importance", IMPORTANCES),
 }
 
 
