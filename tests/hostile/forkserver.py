@@ -7,6 +7,7 @@ a command, so it has no threads of its own that a child would miss. Requests and
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -89,6 +90,8 @@ def import_all(names: list[str]) -> None:
         if name not in sys.modules:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # or every child would copy all of memory as it counts references
 
 
 def main() -> None:

@@ -39,7 +39,19 @@ STIMULI = ("stimuli", "-n", "40", "--balance", "--out", "out/x.parquet", "--figu
 EXTRACT = ("extract", MODELS[0], "--stimuli", "s.csv", "--batch-size", "4", "--out", "out/x.zarr")
 PROFILE = ("profile", MODELS[0], "--stimuli", "s.csv", "--resamples", "4", "--out", "out/p")
 CKA = ("cka", *MODELS, "--text", "t.txt", "--length", "64", "--max-batches", "24", "--out", "out")
-TASK = (*STITCH, "--max-tokens", "4000", "--fit", "task", "--steps", "24", "--batch-tokens", "128")
+TASK = (
+    *STITCH[:-1],
+    "1",
+    "--max-tokens",
+    "4000",
+    "--fit",
+    "task",
+    "--steps",
+    "220",
+    "--batch-tokens",
+    "64",
+    "--no-ceiling",
+)
 RECIPE = ("reproduce", "brown2023-activations", "--scale", "smoke", "--out", "out")
 JOBS = (
     Job("stimuli", STIMULI, kills=5),
@@ -50,7 +62,7 @@ JOBS = (
     Job("stitch", (*STITCH, "--max-tokens", "4000", "--out", "out"), kills=7),
     Job("stitch --fit task", (*TASK, "--out", "out"), kills=10),
     Job("reproduce", RECIPE, kills=5, pages=("index.html", "spent.json")),
-    Job("report", ("report", "out", "--figures", "svg"), first=((*COMPARE[:-1], "out"),), kills=3),
+    Job("report", ("report", "out"), first=((*COMPARE[:-1], "out"),), kills=3),
 )
 
 

@@ -28,9 +28,9 @@ MORE = {
     "stitch --run": (*STITCH, "--max-tokens", "3000", "--run", "PLACE/rundir"),
     "demo": ("demo", "--sentences", "24", "--resamples", "0", "--out", "PLACE/demo"),
 }
-LIMITS = (4096, 40_000)
-"""Bytes of the largest file: some commands write one in front of it, some behind"""
-DISKS = ("16k", "96k", "400k")
+LIMITS = (6_000,)
+"""Bytes of the largest file: commands write smaller ones before they come to a larger"""
+DISKS = ("16k", "256k")
 
 
 def writing_commands() -> dict[str, tuple[str, ...]]:

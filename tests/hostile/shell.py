@@ -110,7 +110,7 @@ class Shell:
                 "run": {
                     "arguments": words,
                     "folder": str(folder),
-                    "environment": {"THINKALIKE_CACHE": str(folder / "cache"), **(environment or {})},
+                    "environment": {"THINKALIKE_CACHE": "cache", **(environment or {})},
                     "stdout": f"{notes}.out",
                     "stderr": f"{notes}.err",
                     "notes": f"{notes}.json" if learn else None,

@@ -53,7 +53,6 @@ EXTRACT = """
 --revision zzz
 --seed -1
 --seed x
---untrained --seed HUGE
 --drop-first -1
 --drop-first 1000
 --dtype float99
@@ -69,7 +68,6 @@ EXTRACT = """
 --batch-size -1
 --batch-size x
 --batch-size 1.5
---batch-size '٣'
 --batch-size ''
 --gguf-file zzz.gguf
 --stimuli none.csv
@@ -85,7 +83,6 @@ PROFILE = """
 --site zzz
 --resamples -1
 --resamples HUGE
---seed HUGE
 --device zzz
 --dtype zzz
 --batch-size 0
