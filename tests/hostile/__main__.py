@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 
 from tests.hostile.areas import AREAS, Bench
-from tests.hostile.figures import figures_of, write_bad, write_figures
+from tests.hostile.figures import figures_of, put_into, write_bad, write_figures
 from tests.hostile.verdicts import Case, counts, table
 
 
@@ -21,8 +22,15 @@ def main() -> int:
     parser.add_argument("--only", default="", help="Only cases, jobs or targets whose name holds this.")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="Commands at once.")
     parser.add_argument("--json", type=Path, help="Write the figures to this file.")
+    parser.add_argument(
+        "--page", type=Path, help="Put the table of --json's figures into this page, and stop."
+    )
     parser.add_argument("--bad", type=Path, help="Write the bad cases to this Markdown file.")
     given = parser.parse_args()
+    if given.page is not None:
+        areas = json.loads(given.json.read_text(encoding="utf-8"))["areas"]
+        given.page.write_text(put_into(given.page.read_text(encoding="utf-8"), areas), encoding="utf-8")
+        return 0
     found: dict[str, list[Case]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="hostile-") as folder,

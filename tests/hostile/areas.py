@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.damages import TARGETS, make_whole, try_damage
+from tests.hostile.damages import TARGETS, Target, Whole, make_whole, try_damage
 from tests.hostile.interrupts import import_seconds, try_interrupt
 from tests.hostile.jobs import JOBS, Baseline, Job, undisturbed
 from tests.hostile.kills import plan_kills, try_kills
@@ -56,6 +57,11 @@ class Bench:
             )
         return self._baselines[name]
 
+    def baselines(self, names: Iterable[str]) -> None:
+        """Several at once; those that were run are kept."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            list(pool.map(self.baseline, dict.fromkeys(names)))
+
     def variant(self, job: Job, extra: tuple[str, ...]) -> Baseline:
         """The same of a job with other options."""
         other = replace(job, name=f"{job.name} {' '.join(extra)}", arguments=(*job.arguments, *extra))
@@ -68,6 +74,7 @@ class Bench:
 def kills(bench: Bench) -> list[Case]:
     """kill -9 of every writing command, then the same command to its end."""
     jobs = [job for job in JOBS if bench.only in job.name]
+    bench.baselines(job.name for job in jobs)
     tasks = []
     for job in jobs:
         baseline = bench.baseline(job.name)
@@ -78,18 +85,24 @@ def kills(bench: Bench) -> list[Case]:
 
 def damages(bench: Bench) -> list[Case]:
     """Damage to what was written, then the commands that read it."""
-    tasks = []
-    for target in TARGETS:
-        if bench.only in target.name:
-            whole = make_whole(bench.shell, bench.folder / "whole" / target.name.replace(" ", "-"), target)
-            tasks += [(target, whole, bench.seed, number) for number in range(target.trials)]
+    targets = [target for target in TARGETS if bench.only in target.name]
+
+    def whole(target: Target) -> Whole:
+        return make_whole(bench.shell, bench.folder / "whole" / target.name.replace(" ", "-"), target)
+
+    with ThreadPoolExecutor(bench.workers) as pool:
+        made = list(pool.map(whole, targets))
+    tasks = [
+        (target, one, bench.seed, number)
+        for target, one in zip(targets, made, strict=True)
+        for number in range(target.trials)
+    ]
     return bench.all_of(tasks, partial(try_damage, bench.shell, bench.folder / "damages"))
 
 
 def malformed(bench: Bench) -> list[Case]:
     """Inputs that are wrong."""
-    for name in ("stitch", "cka"):
-        bench.baseline(name)
+    bench.baselines(("stitch", "cka", "compare"))
     tasks = [(k, case) for k, case in enumerate(malformed_inputs()) if bench.only in case.name]
     return bench.all_of(tasks, partial(try_malformed, bench.shell, bench.folder / "malformed"))
 
@@ -132,13 +145,16 @@ def interrupts(bench: Bench) -> list[Case]:
 
 def together(bench: Bench) -> list[Case]:
     """Two runs in one folder at the same time."""
-    tasks = []
-    for number, (job, extra) in enumerate(pairs()):
-        if bench.only in job.name:
-            alone = bench.baseline(job.name)
-            other = bench.variant(job, extra) if extra else alone
-            tasks.append((job, extra, (alone, other), bench.seed, number))
-    return bench.all_of(tasks, partial(try_together, bench.shell, bench.folder / "together"))
+    chosen = [(number, *pair) for number, pair in enumerate(pairs()) if bench.only in pair[0].name]
+    bench.baselines(job.name for _, job, _ in chosen)
+
+    def work(number: int, job: Job, extra: tuple[str, ...]) -> Case:
+        alone = bench.baseline(job.name)
+        other = bench.variant(job, extra) if extra else alone
+        place = bench.folder / "together"
+        return try_together(bench.shell, place, job, extra, (alone, other), bench.seed, number)
+
+    return bench.all_of(chosen, work)
 
 
 AREAS: dict[str, Callable[[Bench], list[Case]]] = {

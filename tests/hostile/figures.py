@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.hostile.verdicts import Case, counts
+from tests.hostile.verdicts import Case, counts, table
 
+BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 Found = Mapping[str, Sequence[Case]]
 
 
@@ -19,6 +20,13 @@ def write_figures(found: Found, seed: int, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"seed": seed, "areas": figures_of(found)}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def put_into(page: str, figures: Mapping[str, Mapping[str, int]]) -> str:
+    """The page with the table of the figures between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(figures)}\n{END}{after}"
 
 
 def write_bad(found: Found, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +94,7 @@ def counts(cases: Sequence[Case]) -> dict[str, int]:
     return found
 
 
-def table(areas: dict[str, dict[str, int]]) -> str:
+def table(areas: Mapping[str, Mapping[str, int]]) -> str:
     """The figures as a Markdown table."""
     lines = ["| area | tried | right | clear | bad |", "|---|---|---|---|---|"]
     lines += [
