@@ -186,8 +186,6 @@ def _configurations() -> dict[str, Change]:
         "an unknown dtype": _config(dtype="float99", torch_dtype="float99"),
         "rope parameters of text": _config(rope_parameters="x"),
         "code of its own": _config(auto_map=remote, model_type="evil"),
-        "0 positions": _config(max_position_embeddings=0),
-        "-5 positions": _config(max_position_embeddings=-5),
     }
 
 
@@ -255,6 +253,8 @@ def _odd() -> dict[str, Change]:
         "generation_config.json null": _written("generation_config.json", "null"),
         "no eos token": _config(eos_token_id=None, pad_token_id=None),
         "a pad token beyond the vocabulary": _config(pad_token_id=10**6),
+        "0 positions": _config(max_position_embeddings=0),
+        "-5 positions": _config(max_position_embeddings=-5),
         "3 positions": _config(max_position_embeddings=3),
         "dropout of 7": _config(hidden_dropout=7.0),
     }
