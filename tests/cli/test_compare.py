@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from thinkalike.cli.compare import default_folder, parse_models
+from thinkalike.cli.named import default_folder, parse_systems
 from thinkalike.comparison import Comparison
 from thinkalike.errors import InvalidInput, StoreError
 
@@ -110,7 +110,7 @@ def test_a_table_of_stimuli_and_the_preset_of_the_paper(
 
 def test_names_of_models(tmp_path: Path) -> None:
     (tmp_path / "bert").mkdir()
-    named = parse_models(["gpt2", "org/model@step1", str(tmp_path / "bert"), "mine=org/other"])
+    named = parse_systems(["gpt2", "org/model@step1", str(tmp_path / "bert"), "mine=org/other"])
     assert named == {
         "gpt2": "gpt2",
         "org/model@step1": "org/model@step1",
@@ -119,6 +119,6 @@ def test_names_of_models(tmp_path: Path) -> None:
     }
     assert default_folder({"gpt2": "gpt2", "org/model": "org/model"}) == Path("runs/gpt2_org-model")
     with pytest.raises(InvalidInput, match="gpt2 comes twice: give one of them another name with NAME=MODEL"):
-        parse_models(["gpt2", "gpt2"])
+        parse_systems(["gpt2", "gpt2"])
     with pytest.raises(InvalidInput, match="'x=' names no model"):
-        parse_models(["x="])
+        parse_systems(["x="])

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+import types
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from thinkalike.comparison.cautions import CAUTIONS, Caution, Evidence, chance_level, find_cautions
+from thinkalike.comparison.cautions import (
+    CAUTIONS,
+    Caution,
+    CautionWarning,
+    Evidence,
+    chance_level,
+    find_cautions,
+    tell,
+)
 from thinkalike.comparison.power import power_table
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
@@ -44,7 +55,7 @@ def pair(make_profile: Make) -> list[Profile]:
 
 
 def cautions(profiles: list[Profile], **changes: object) -> dict[str, Caution]:
-    matrix = by_features(profiles, n_samples=50)
+    matrix = by_features(profiles, n_permutations=50)
     evidence = replace(Evidence(profiles, replace(matrix, **changes)))  # type: ignore[arg-type]
     return {c.kind: c for c in find_cautions(evidence)}
 
@@ -93,14 +104,14 @@ def test_few_features(make_profile: Make) -> None:
 
 
 def test_fine_grained_features(pair: list[Profile]) -> None:
-    matrix = by_features(pair, n_samples=50)
+    matrix = by_features(pair, n_permutations=50)
     (found,) = find_cautions(Evidence(pair, matrix, (), {"rt": 0.991, "length": 0.85}))
     assert found.kind == "fine-grained-features"
     assert found.text.startswith("99.1 % of all pairs of items differ in rt, and only that counts here")
 
 
 def test_constant_features(pair: list[Profile]) -> None:
-    matrix = by_features(pair, n_samples=50)
+    matrix = by_features(pair, n_permutations=50)
     (found,) = find_cautions(Evidence(pair, matrix, constant=["Typo"]))
     assert found.kind == "constant-features"
     assert found.text.startswith("No two items differ in Typo: left out, for it has one level.")
@@ -131,7 +142,7 @@ def test_unstable_similarities(pair: list[Profile]) -> None:
 
 
 def test_no_better_than_untrained(pair: list[Profile]) -> None:
-    blocks = tuple(replace(b, control=b.mean + 0.01) for b in by_features(pair, n_samples=50).blocks)
+    blocks = tuple(replace(b, control=b.mean + 0.01) for b in by_features(pair, n_permutations=50).blocks)
     found = cautions(pair, blocks=blocks)
     assert (
         "Untrained copies of a and b agree as much as the trained ones"
@@ -143,8 +154,37 @@ def test_sampled_pairs(pair: list[Profile]) -> None:
     rsa = SimilarityMatrix(
         "rsa", (("a", 0),), np.ones((1, 1)), settings={"sampled": True, "n_pairs": 20_000_000}
     )
-    (found,) = find_cautions(Evidence(pair, by_features(pair, n_samples=50), (rsa,)))
+    (found,) = find_cautions(Evidence(pair, by_features(pair, n_permutations=50), (rsa,)))
     assert found.text == "rsa was computed on a sample of 20,000,000 pairs."
+
+
+def test_few_resamples(pair: list[Profile]) -> None:
+    def resampled(n: int) -> dict[str, Caution]:
+        drawn = [Bootstrap(np.full((n, 3), 0.6), np.tile(p.mean_importance, (n, 1, 1))) for p in pair]
+        return cautions([replace(p, bootstrap=b) for p, b in zip(pair, drawn, strict=True)])
+
+    assert resampled(5)["few-resamples"].text.startswith("5 resamples are too few for a range of 95 %")
+    assert "few-resamples" not in resampled(40)
+
+
+def test_cautions_are_told_as_warnings_and_in_a_notebook_as_one_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [Caution("low-score", "a < b: little."), Caution("few-features", "Few.")]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tell(both)
+    assert [str(w.message) for w in told] == ["a < b: little.", "Few."]
+    assert {w.category for w in told} == {CautionWarning}
+    boxes: list[str] = []
+    notebook = types.ModuleType("IPython.display")
+    notebook.HTML = str  # type: ignore[attr-defined]
+    notebook.display = boxes.append  # type: ignore[attr-defined]
+    for name, module in (("ipykernel", notebook), ("IPython", notebook), ("IPython.display", notebook)):
+        monkeypatch.setitem(sys.modules, name, module)
+    tell(both)
+    tell([])
+    (box,) = boxes
+    assert "To keep in mind (2)" in box
+    assert "<li>a &lt; b: little.</li><li>Few.</li>" in box
 
 
 def test_without_diagnostics_there_is_less_to_say(pair: list[Profile]) -> None:
@@ -155,7 +195,7 @@ def test_the_table_is_tested() -> None:
     """A new caution needs a test here."""
     assert set(CAUTIONS) == {
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
-        "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers",
+        "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
         "unstable-similarities", "no-better-than-untrained", "sampled-pairs",
     }  # fmt: skip
 

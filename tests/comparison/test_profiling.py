@@ -40,7 +40,7 @@ def test_the_planted_features_come_first(made: Profile) -> None:
     assert made.settings["preset"] == "default"
     assert made.bootstrap is None
     assert repr(made) == "Profile(ada: 3 layers × 6 features, 5 folds)"
-    assert list(made.table().columns) == ["ρ", *made.features]
+    assert list(made.table().columns) == list(made.features)
     assert "part_of_speech" in made._repr_html_()
 
 
@@ -70,8 +70,8 @@ def test_other_stimuli_are_refused(planted: Activations, sentences: Stimuli) -> 
 
 
 def test_the_way_out_when_resampling_is_not_possible(sentences: Stimuli) -> None:
-    with pytest.raises(InvalidInput, match=r"Resampling is for the diagonal design.*resamples=0"):
-        plan_profiles(sentences, resamples=5, design="full")
+    with pytest.raises(InvalidInput, match=r"Resampling is for a diagonal W.*resamples=0"):
+        plan_profiles(sentences, resamples=5, interactions=True)
 
 
 def test_shapes_are_checked(make_profile: Callable[..., Profile]) -> None:

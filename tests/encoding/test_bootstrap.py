@@ -168,8 +168,8 @@ def test_resamples_that_cannot_be(data: tuple, make_features: Table) -> None:
         plan_resamples(plan, ones * 0.5)
     with pytest.raises(InvalidInput, match="give whole numbers, none negative"):
         plan_resamples(plan, -ones)
-    with pytest.raises(InvalidInput, match="Resampling is for the diagonal design"):
-        plan_resamples(plan_encoding(features, design="full"), ones)
+    with pytest.raises(InvalidInput, match="Resampling is for a diagonal W"):
+        plan_resamples(plan_encoding(features, interactions=True), ones)
     with pytest.warns(UserWarning, match="seeded sample of 20 of the"):
         sampled = plan_encoding(features, max_pairs=20)
     with pytest.raises(InvalidInput, match="needs all pairs and few enough patterns"):

@@ -274,7 +274,7 @@ def test_groups_of_features(data: tuple) -> None:
 
 def test_full_design_gives_matrices(data: tuple) -> None:
     features, X = data
-    found = cross_validate(features, X, design="full", n_folds=3, alpha=1.0)
+    found = cross_validate(features, X, interactions=True, n_folds=3, alpha=1.0)
     assert found.weights.shape == (1, 3, 4, 4)
     assert np.linalg.eigvalsh(found.weights[0]).min() > -1e-9
 

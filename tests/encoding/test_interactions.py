@@ -46,7 +46,7 @@ def test_interactions_are_needed_where_there_are_some() -> None:
     np.testing.assert_array_equal(found.difference, found.full - found.diagonal)
     assert str(found).startswith("Interactions are needed: held-out ρ")
     assert list(found.to_frame().columns) == ["fold", "diagonal", "full", "difference"]
-    assert found.settings.design == "full"
+    assert found.settings.interactions
 
 
 def test_interactions_are_not_needed_where_there_are_none(make_activations: Pairs) -> None:

@@ -248,9 +248,9 @@ def test_bad_input(data: tuple) -> None:
     with pytest.raises(InvalidInput, match="All activations are equal"):
         MLEM().fit(features, np.full((80, 4), 1.7, dtype=np.float32))
     with pytest.raises(InvalidInput, match="Got 80 items for 90 folds"):
-        MLEM(alpha="cv", cv=90).fit(features, X)
+        MLEM(alpha="cv", n_folds=90).fit(features, X)
     with pytest.raises(InvalidInput, match=r"A fold would have 1 item\(s\)"):
-        MLEM(alpha="cv", cv=79).fit(features, X)
+        MLEM(alpha="cv", n_folds=79).fit(features, X)
     with pytest.raises(UnknownName, match=r"no distance 'manhatan'\. Did you mean 'manhattan'"):
         MLEM(distance="manhatan").fit(features, X)
     with pytest.raises(ValueError, match="feature names should match"):

@@ -48,7 +48,6 @@ def test_none_keeps_what_the_preset_says() -> None:
         ({"target": "square"}, "no target 'square'"),
         ({"ordered": "min"}, "no difference of ordered features 'min'"),
         ({"missing": "zero"}, "no treatment of missing values 'zero'"),
-        ({"design": "ful"}, "no design 'ful'"),
         ({"select": "r2"}, "no way to choose alpha 'r2'"),
         ({"folds_over": "stimuli"}, "no unit of folds 'stimuli'"),
         ({"importance": "gain"}, "no importance 'gain'"),

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +184,12 @@ def extract(
     _check(settings, shown)
     subject = replace(subject, system=system or subject.system)
     return _extract(subject, shown, settings, processor=processor, out=out, cache=cache is not False)
+
+
+OPTIONS = tuple(
+    name for name in signature(extract).parameters if name not in ("model", "stimuli", "system", "out")
+)
+"""The names of its options, which `compare` takes as `extraction`"""
 
 
 def _extract(

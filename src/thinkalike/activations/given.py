@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from thinkalike.activations.store import Activations
+from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
 
 ARRAY_FILES = (".npy", ".npz", ".zarr")
+STORE = "zarr.json"
+"""What every folder that `extract` wrote holds, whatever its name"""
 
 
 def as_given(system: Any, name: str) -> Any:
     """Arrays as activations called `name` (one layer, or a mapping of layers); all else as it is."""
+    if isinstance(system, Activations):
+        return system
     if isinstance(system, Mapping):
         return Activations.from_arrays(system, system=name)
     if isinstance(system, pd.DataFrame):
@@ -34,6 +40,48 @@ def as_stimuli(given: Stimuli | pd.DataFrame) -> Stimuli:
     return Stimuli.from_table(given.rename_axis("item").reset_index() if named else given)
 
 
-def is_array_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of arrays rather than of a model."""
-    return Path(path).suffix in ARRAY_FILES and Path(path).exists()
+def is_array_file(path: Any) -> bool:
+    """Whether this is the path of arrays (a file, or what `extract` wrote) rather than of a model."""
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    place = Path(path)
+    if place.suffix in ARRAY_FILES:
+        return place.exists()
+    return (place / STORE).is_file()
+
+
+def opened(system: Any, name: str) -> Any:
+    """Arrays and their files as activations called `name`, results by that name; all else as it is."""
+    if is_array_file(system):
+        return replace(Activations.open(os.fspath(system)), system=name)
+    given = as_given(system, name)
+    is_named = is_dataclass(given) and not isinstance(given, type) and hasattr(given, "system")
+    return replace(given, system=name) if is_named and given.system != name else given
+
+
+def named_systems(systems: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Systems by name: that of a mapping, their own, or that of the path."""
+    if isinstance(systems, Mapping) and not isinstance(systems, Activations):
+        return {str(name): system for name, system in systems.items()}
+    if isinstance(systems, (str, os.PathLike, Activations)) or hasattr(systems, "shape"):
+        systems = [systems]
+    named: dict[str, Any] = {}
+    for place, system in enumerate(systems, start=1):
+        if isinstance(system, (str, os.PathLike)):
+            name = name_of(str(system))
+        else:
+            name = getattr(system, "system", f"array {place}")
+        if name in named:
+            raise InvalidInput(
+                f"{name} comes twice: give the systems names of their own, as in {{'first': …, 'second': …}}."
+            )
+        named[name] = system
+    return named
+
+
+def name_of(model: str) -> str:
+    """A model's name: the last part of the path for a folder or file of arrays, else what was given."""
+    if is_array_file(model):
+        path = Path(model)
+        return path.stem if path.suffix in ARRAY_FILES else path.name
+    return Path(model).name if Path(model.partition("@")[0]).is_dir() else model

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.options import Device, Dtype, Split
+from thinkalike.cli.named import MODELS, default_folder, parse_models
+from thinkalike.cli.options import Bos, Device, DropFirst, Dtype, Seed, Site, Split, asked, place
 
 if TYPE_CHECKING:
     from thinkalike.streaming.cka_matrix import CKAMatrix
@@ -17,19 +18,18 @@ if TYPE_CHECKING:
 @app.command()
 def cka(
     models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL[@REVISION]...",
-            help="One or more: hub ids, folders, bundled models. NAME=MODEL gives a name of its own.",
-        ),
+        list[str], typer.Argument(metavar="MODEL[@REVISION]...", help=f"One or more: {MODELS}")
     ],
     text: Annotated[Path, typer.Option(help="A text file, or a folder of .txt files.")],
     precision: Annotated[
         float | None, typer.Option(help="Stop when the largest standard error is at most this, e.g. 0.01.")
     ] = None,
     level: Annotated[
-        str, typer.Option(help="A row is a token, a word (for unlike tokenizers), or a sequence.")
-    ] = "token",
+        str | None,
+        typer.Option(
+            help="A row is a token, a word (for unlike tokenizers), or a sequence.", show_default="token"
+        ),
+    ] = None,
     batch: Annotated[
         str | None,
         typer.Option(
@@ -38,59 +38,67 @@ def cka(
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Rows of a mixed batch.", show_default="1024")
+        int | None, typer.Option(min=1, help="Rows of a mixed batch.", show_default="1024; of sequences 256")
     ] = None,
     length: Annotated[
-        int | None, typer.Option(help="Tokens of a passage.", show_default="as all models read, up to 1024")
+        int | None,
+        typer.Option(min=1, help="Tokens of a passage.", show_default="as all models read, up to 1024"),
     ] = None,
     split: Split = None,
     pack: Annotated[
         bool, typer.Option(help="Join documents into passages of equal length, or read them one by one.")
     ] = True,
-    padding: Annotated[str, typer.Option(help="Of unpacked documents: mask, or keep as rows.")] = "mask",
-    bos: Annotated[
-        bool, typer.Option("--bos", help="Begin every passage with a beginning-of-sequence token.")
-    ] = False,
-    drop_first: Annotated[int, typer.Option(help="Leave out so many first tokens of each passage.")] = 0,
-    site: Annotated[str, typer.Option(help="residual, block, attention or mlp.")] = "residual",
+    padding: Annotated[
+        str | None, typer.Option(help="Of unpacked documents: mask, or keep as rows.", show_default="mask")
+    ] = None,
+    bos: Bos = None,
+    drop_first: DropFirst = None,
+    site: Site = None,
     average: Annotated[
-        str, typer.Option(help="hsic: ratio of summed HSICs. ratio: mean over batches, as in Brown et al.")
-    ] = "hsic",
-    max_batches: Annotated[int, typer.Option(help="Stop after so many in any case.")] = 1000,
+        str | None,
+        typer.Option(
+            help="hsic: ratio of summed HSICs. ratio: mean over batches, as in Brown et al.",
+            show_default="hsic",
+        ),
+    ] = None,
+    max_batches: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many in any case.", show_default="1000")
+    ] = None,
     device: Device = None,
-    dtype: Dtype = "float32",
-    seed: Annotated[int, typer.Option(min=0, help="Of mixed batches.")] = 0,
+    dtype: Dtype = None,
+    seed: Seed = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder for tables, settings and figures.", show_default="runs/cka-NAMES"),
+        place("The folder for tables, settings and figures.", show_default="runs/cka_NAMES"),
     ] = None,
 ) -> None:
     """Compare all layers of models by CKA over text, with standard errors, until it is precise enough."""
-    from thinkalike.cli.compare import default_folder, parse_models
     from thinkalike.streaming import stream_cka
 
     named = parse_models(models)
-    folder = out or default_folder({"cka": "", **named})
+    folder = out or default_folder(named, "cka")
     found = stream_cka(
         named,
         text,
-        level=level,  # type: ignore[arg-type]
-        batch=batch,  # type: ignore[arg-type]
-        batch_size=batch_size,
         pack=pack,
-        split=split,  # type: ignore[arg-type]
-        length=length,
-        padding=padding,  # type: ignore[arg-type]
-        bos=bos or None,
-        drop_first=drop_first,
-        site=site,
-        average=average,  # type: ignore[arg-type]
-        precision=precision,
-        max_batches=max_batches,
-        device=device,
-        dtype=dtype,
-        seed=seed,
         checkpoint=folder / "unfinished.npz",
+        **asked(
+            level=level,
+            batch=batch,
+            batch_size=batch_size,
+            split=split,
+            length=length,
+            padding=padding,
+            bos=bos,
+            drop_first=drop_first,
+            site=site,
+            average=average,
+            precision=precision,
+            max_batches=max_batches,
+            device=device,
+            dtype=dtype,
+            seed=seed,
+        ),
     )
     found.save(folder)
     found.plot().save(folder / "cka.png", scale_factor=2)
@@ -105,12 +113,11 @@ def _close(found: CKAMatrix, folder: Path) -> None:
 
     import numpy as np
     from rich.console import Console
-    from rich.table import Table
+
+    from thinkalike.cli.tables import show_table
 
     console = Console()
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("models", "mean CKA", "± largest s.e.", "most alike layers"):
-        table.add_column(name, justify="left" if name in ("models", "most alike layers") else "right")
+    rows = []
     systems = found.systems
     for i, a in enumerate(systems):
         for b in systems[i:] if len(systems) == 1 else systems[i + 1 :]:
@@ -123,9 +130,10 @@ def _close(found: CKAMatrix, folder: Path) -> None:
             layers = [[layer for system, layer in found.rows if system == name] for name in (a, b)]
             best = f"{layers[0][place[0]]}, {layers[1][place[1]]} ({values[place]:.2f})"
             error = np.nanmax(errors) if np.isfinite(errors).any() else float("nan")
-            table.add_row(a if a == b else f"{a}, {b}", f"{np.nanmean(values):.3f}", f"{error:.3f}", best)
+            rows.append([a if a == b else f"{a}, {b}", f"{np.nanmean(values):.3f}", f"{error:.3f}", best])
     unit, count = next(iter(found.units.items()))
-    console.print(table)
+    columns = ("models", "mean CKA", "± largest s.e.", "most alike layers")
+    show_table(columns, rows, names=("models", "most alike layers"), console=console)
     items = {"token": "tokens", "word": "words", "sequence": "sequences"}[found.settings["level"]]
     reason = {"precision": "as precise as asked", "max_batches": "all batches done", "end": "end of text"}
     typer.echo(

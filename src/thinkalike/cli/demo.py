@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.compare import Resamples, Sentences, read_stimuli, run_comparison
+from thinkalike.cli.compare import Resamples, run_comparison
+from thinkalike.cli.options import asked, place
+from thinkalike.cli.shown import read_stimuli
 from thinkalike.errors import ModelError
 
 MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
@@ -16,9 +18,11 @@ MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to keep the run and its report.")] = Path("runs/demo"),
-    sentences: Sentences = 500,
-    resamples: Resamples = 200,
+    out: Annotated[Path, place("Where to keep the run and its report.")] = Path("runs/demo"),
+    sentences: Annotated[
+        int | None, typer.Option(min=1, help="How many sentences to make.", show_default="500")
+    ] = None,
+    resamples: Resamples = None,
 ) -> None:
     """Compare the three bundled models (encoder, decoder, state space) and write the report."""
     from thinkalike.systems import bundled
@@ -29,13 +33,16 @@ def demo(
             f"The bundled model {lacking[0]} is not in this installation: reinstall thinkalike, or compare "
             "models of your own with `thinkalike compare`."
         )
-    stimuli = read_stimuli(None, sentences, 0)
-    typer.echo(f"Comparing {', '.join(MODELS)} on {len(stimuli)} words of {sentences} sentences.", err=True)
+    stimuli = read_stimuli(None, sentences=sentences)
+    typer.echo(
+        f"Comparing {', '.join(MODELS)} on {len(stimuli)} words of {len(stimuli.sentences)} sentences.",
+        err=True,
+    )
     run_comparison(
         {name: name for name in MODELS},
         stimuli,
         out=out,
         report=True,
-        resamples=resamples,
         controls="untrained",
+        **asked(resamples=resamples),
     )

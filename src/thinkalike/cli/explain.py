@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.options import asked
 from thinkalike.errors import InvalidInput
 
 
@@ -20,7 +21,10 @@ def explain(
         list[str] | None,
         typer.Option(help="NAME=FEATURE,FEATURE: also leave these out together; may be given several times."),
     ] = None,
-    worst: Annotated[int, typer.Option(help="How many of the worst explained pairs of words to show.")] = 5,
+    worst: Annotated[
+        int | None,
+        typer.Option(min=0, help="How many of the worst explained pairs of words to show.", show_default="5"),
+    ] = None,
 ) -> None:
     """Say which features make two layers alike, how sure that is, and what the features do not explain."""
     from thinkalike.comparison import Comparison
@@ -28,7 +32,7 @@ def explain(
 
     a, b = parse_row(first), parse_row(second)
     groups = dict(_parse_group(text) for text in group or [])
-    typer.echo(str(Comparison.load(run).explain(*a, *b, groups=groups, n_worst=worst)))
+    typer.echo(str(Comparison.load(run).explain(*a, *b, groups=groups, **asked(n_worst=worst))))
 
 
 def _parse_group(text: str) -> tuple[str, list[str]]:

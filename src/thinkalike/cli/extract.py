@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.options import BatchSize, Bos, Device, DropFirst, Dtype, Site, batch_size_of
+from thinkalike.cli.named import MODELS, parse_models
+from thinkalike.cli.options import (
+    BatchSize,
+    Bos,
+    Device,
+    DropFirst,
+    Dtype,
+    Seed,
+    Site,
+    address,
+    asked,
+    batch_size_of,
+    only_with,
+)
+from thinkalike.cli.shown import FILES, Drop, Features, Kinds, read_stimuli
 
 
 @app.command()
@@ -16,21 +30,27 @@ def extract(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL",
-            help="A hub id, a folder, or a bundled model; may end in @REVISION, :encoder, :decoder or "
-            ":untrained.",
+            metavar="MODEL[@REVISION]",
+            help=f"One of: {MODELS}",
         ),
     ],
-    stimuli: Annotated[
-        Path, typer.Option(help="A .csv, .tsv, .parquet or .conllu file of annotated words or sentences.")
-    ],
+    stimuli: Annotated[Path, typer.Option(help=FILES)],
+    sentences: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many sentences of the file.")
+    ] = None,
+    features: Features = None,
+    drop: Drop = None,
+    kind: Kinds = None,
     out: Annotated[
         str | None,
-        typer.Option(help="Where to keep them: a folder, or any fsspec address. Default: the cache."),
+        address("Where to keep them: a folder, or any fsspec address.", show_default="the cache"),
     ] = None,
     pooling: Annotated[
-        str, typer.Option(help="Of a word's tokens: last, first, mean, all; of whole texts also cls.")
-    ] = "last",
+        str | None,
+        typer.Option(
+            help="Of a word's tokens: last, first, mean, all; of whole texts also cls.", show_default="last"
+        ),
+    ] = None,
     site: Site = None,
     final_norm: Annotated[
         bool, typer.Option("--final-norm", help="Also keep the last layer after the final norm.")
@@ -43,40 +63,44 @@ def extract(
     untrained: Annotated[
         bool, typer.Option("--untrained", help="The same architecture with random weights.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random weights.")] = 0,
+    seed: Seed = None,
     bos: Bos = None,
-    drop_first: DropFirst = 0,
-    dtype: Dtype = "float32",
+    drop_first: DropFirst = None,
+    dtype: Dtype = None,
     device: Device = None,
     device_map: Annotated[str | None, typer.Option(help="auto spreads a big model over all devices.")] = None,
-    batch_size: BatchSize = "auto",
+    batch_size: BatchSize = None,
     gguf_file: Annotated[str | None, typer.Option(help="The file in a folder of quantised weights.")] = None,
 ) -> None:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
     from thinkalike.activations import extract as run
-    from thinkalike.stimuli import Stimuli
 
+    ((name, source),) = parse_models([model]).items()
+    only_with(untrained or ":untrained" in source, "with --untrained, whose weights it draws", seed=seed)
     texts_at_once = batch_size_of(batch_size)
-    shown = Stimuli.from_conllu(stimuli) if stimuli.suffix == ".conllu" else Stimuli.from_table(stimuli)
+    shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind)
     found = run(
-        model,
+        source,
         shown,
-        pooling=pooling,
-        site=site or "residual",
         final_norm=final_norm,
-        part=part,
-        blocks=blocks,
-        revision=revision,
         untrained=untrained,
-        seed=seed,
-        bos=bos,
-        drop_first=drop_first,
-        dtype=dtype,
-        device=device,
-        device_map=device_map,
-        batch_size=texts_at_once,
-        gguf_file=gguf_file,
-        out=out,
+        **asked(
+            pooling=pooling,
+            site=site,
+            part=part,
+            blocks=blocks,
+            revision=revision,
+            seed=seed,
+            bos=bos,
+            drop_first=drop_first,
+            dtype=dtype,
+            device=device,
+            device_map=device_map,
+            batch_size=texts_at_once,
+            gguf_file=gguf_file,
+            system=name if source != model else None,
+            out=out,
+        ),
     )
     widths = " to ".join(str(width) for width in sorted({min(found.n_units), max(found.n_units)}))
     typer.echo(f"{found.system}: {len(found)} layers × {found.n_items:,} items × {widths} units")

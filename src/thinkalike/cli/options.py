@@ -1,21 +1,98 @@
-"""Options that several commands share, so that they say and mean the same everywhere."""
+"""Options that several commands share, so that they say and mean the same everywhere.
+
+An option that is not given is None and is not passed on: what it then means is said in one place, the Python
+function behind the command. `show_default` repeats it for the help, and a test compares the two.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from thinkalike.errors import InvalidInput
+from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES, local_folder
 
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, … Default: a GPU where there is one.")]
-Dtype = Annotated[str, typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.")]
+NOT_TO_WRITE_TO = ("memory", "http", "https")
+FIGURES = (".png", ".svg", ".pdf", ".html")
+
+
+def asked(**options: Any) -> dict[str, Any]:
+    """Those that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def batch_size_of(text: str | None) -> int | str | None:
+    """`--batch-size` as a number, or "auto"."""
+    if text is None or text == "auto":
+        return text
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidInput(f"--batch-size is a number of texts or auto; {text!r} was given.")
+    return int(text)
+
+
+def names_of(texts: Sequence[str] | None) -> list[str] | None:
+    """`--features a,b --features c` as a list of names."""
+    if texts is None:
+        return None
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def only_with(condition: bool, needed: str, **options: Any) -> None:
+    """Refuse options that nothing would look at; `needed` says what they need."""
+    idle = [f"--{name.replace('_', '-')}" for name in asked(**options)]
+    if idle and not condition:
+        raise InvalidInput(f"{idle[0]} has a meaning only {needed}: leave it out.")
+
+
+def _place(value: Path | None) -> Path | None:
+    if value is not None:
+        local_folder(value)
+    return value
+
+
+def _address(value: str | None) -> str | None:
+    if value is not None:
+        if not value.strip():
+            raise InvalidInput("Got no place to write to: give a folder or an address.")
+        scheme, sign, _ = value.partition("://")
+        if sign and scheme in NOT_TO_WRITE_TO:
+            why = "is gone when the command ends" if scheme == "memory" else "cannot be written to"
+            raise InvalidInput(f"{value} {why}: give a folder, or an address such as s3://BUCKET/NAME.")
+    return value
+
+
+def _figure(value: Path | None) -> Path | None:
+    if value is not None and value.suffix.lower() not in FIGURES:
+        raise InvalidInput(f"{value} ends in {value.suffix!r}: figures are drawn as {', '.join(FIGURES)}.")
+    return _place(value)
+
+
+def place(help: str, **more: Any) -> Any:
+    """An option that names a folder or file of this machine to write to."""
+    return typer.Option(help=help, callback=_place, **more)
+
+
+def address(help: str, **more: Any) -> Any:
+    """An option that names a folder, or any fsspec address that can be written to."""
+    return typer.Option(help=help, callback=_address, **more)
+
+
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, …", show_default="a GPU where there is one")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.", show_default="float32"),
+]
 Site = Annotated[str | None, typer.Option(help="residual, block, attention or mlp.", show_default="residual")]
 Bos = Annotated[
     bool | None, typer.Option("--bos/--no-bos", help="With or without a beginning-of-sequence token.")
 ]
-DropFirst = Annotated[int, typer.Option(min=0, help="Leave out so many first tokens of each text.")]
-BatchSize = Annotated[str, typer.Option(help="Texts at once, or auto.")]
+DropFirst = Annotated[
+    int | None, typer.Option(min=0, help="Leave out so many first tokens of each text.", show_default="0")
+]
+BatchSize = Annotated[str | None, typer.Option(help="Texts at once, or auto.", show_default="auto")]
 Split = Annotated[
     str | None,
     typer.Option(
@@ -23,22 +100,45 @@ Split = Annotated[
         show_default="paragraphs of a file, files of a folder",
     ),
 ]
+Pooling = Annotated[
+    str | None, typer.Option(help="Of a word's tokens: last, first, mean.", show_default="last")
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, max=LARGEST_SEED, help="Of everything that is drawn.", show_default="0"),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(help="default, or salle2024 for the choices of the paper's code.", show_default="default"),
+]
+Distance = Annotated[
+    str | None,
+    typer.Option(help="Between vectors: euclidean, cosine, correlation, …", show_default="euclidean"),
+]
+Ordered = Annotated[
+    str | None,
+    typer.Option(
+        help="Of numbers and ordinal features: indicator (whether they differ) or minmax (by how much).",
+        show_default="indicator",
+    ),
+]
+Figure = Annotated[
+    Path | None, typer.Option(help="Draw to this .png, .svg, .pdf or .html file.", callback=_figure)
+]
 
 
-def batch_size_of(text: str) -> int | str:
-    """`--batch-size` as a number, or "auto"."""
-    if text != "auto" and not text.isdecimal():
-        raise InvalidInput(f"--batch-size is a number of texts or auto; {text!r} was given.")
-    return text if text == "auto" else int(text)
+def resamples(default: str) -> Any:
+    """How often the sentences are drawn anew."""
+    return typer.Option(
+        min=0,
+        max=MOST_RESAMPLES,
+        help="Bootstrap resamples of the sentences, for intervals; 0: none.",
+        show_default=default,
+    )
 
 
-def extraction_options(*, batch_size: str, dtype: str, drop_first: int, **others: Any) -> dict[str, Any]:
-    """What was asked of `extract` beyond its defaults, so that runs without such options stay the same."""
-    asked = {name: value for name, value in others.items() if value is not None}
-    if dtype != "float32":
-        asked["dtype"] = dtype
-    if drop_first:
-        asked["drop_first"] = drop_first
-    if batch_size != "auto":
-        asked["batch_size"] = batch_size_of(batch_size)
-    return asked
+def draw(chart: Any, figure: Path) -> None:
+    """Write a chart as the suffix says: a page needs no network, and pixels are drawn twice as fine."""
+    figure.parent.mkdir(parents=True, exist_ok=True)
+    options = {"inline": True} if figure.suffix.lower() == ".html" else {"scale_factor": 2}
+    chart.save(str(figure), **options)

@@ -6,23 +6,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from thinkalike.cli.application import app
-from thinkalike.cli.compare import (
+from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.options import (
+    BatchSize,
+    Bos,
+    Device,
     Distance,
+    DropFirst,
+    Dtype,
+    Figure,
     Ordered,
     Pooling,
     Preset,
-    Resamples,
     Seed,
-    Sentences,
-    StimuliFile,
-    parse_models,
-    read_stimuli,
+    Site,
+    asked,
+    batch_size_of,
+    draw,
+    only_with,
+    place,
+    resamples,
 )
-from thinkalike.cli.options import BatchSize, Bos, Device, DropFirst, Dtype, Site, extraction_options
+from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.cli.tables import show_table
+from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
     from thinkalike.comparison.profiles import Profile
@@ -32,54 +41,58 @@ SHOWN = 3
 
 @app.command()
 def profile(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL[@REVISION]", help="A hub id, folder or bundled model.")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL[@REVISION]", help=f"One of: {SYSTEMS}")],
     stimuli: StimuliFile = None,
-    sentences: Sentences = 500,
-    resamples: Resamples = 0,
-    preset: Preset = "default",
+    sentences: Sentences = None,
+    features: Features = None,
+    drop: Drop = None,
+    kind: Kinds = None,
+    resamples: Annotated[int | None, resamples("0")] = None,
+    preset: Preset = None,
     distance: Distance = None,
     ordered: Ordered = None,
     pooling: Pooling = None,
     site: Site = None,
     bos: Bos = None,
-    drop_first: DropFirst = 0,
-    dtype: Dtype = "float32",
+    drop_first: DropFirst = None,
+    dtype: Dtype = None,
     device: Device = None,
-    batch_size: BatchSize = "auto",
-    seed: Seed = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the profile to OUT.parquet, OUT.csv and OUT.json.")
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the profile to this .png, .svg, .pdf or .html file.")
-    ] = None,
+    batch_size: BatchSize = None,
+    seed: Seed = None,
+    out: Annotated[Path | None, place("Write the profile to OUT.parquet, OUT.csv and OUT.json.")] = None,
+    figure: Figure = None,
 ) -> None:
     """Say by which features each layer of one model is organised, and how well they explain it."""
     from thinkalike.activations import extract
+    from thinkalike.activations.given import is_array_file, opened
     from thinkalike.comparison import profile as make
 
-    ((name, source),) = parse_models([model]).items()
-    shown = read_stimuli(stimuli, sentences, seed)
-    options = extraction_options(
+    extraction = asked(
         pooling=pooling,
         site=site,
         bos=bos,
         drop_first=drop_first,
         dtype=dtype,
         device=device,
-        batch_size=batch_size,
+        batch_size=batch_size_of(batch_size),
     )
-    activations = extract(source, shown, system=name, **options)
+    ((name, source),) = parse_systems([model]).items()
+    is_arrays = is_array_file(source)
+    only_with(not is_arrays, f"with a model, and {source} holds arrays", **extraction)
+    if is_arrays and stimuli is None:
+        raise InvalidInput(f"{source} holds arrays: also give the --stimuli that they answer to.")
+    shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
+    activations = opened(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
     made = make(
-        activations, shown, preset=preset, resamples=resamples, distance=distance, ordered=ordered, seed=seed
+        activations,
+        shown,
+        **asked(preset=preset, resamples=resamples, distance=distance, ordered=ordered, seed=seed),
     )
     _show(made)
     if out is not None:
         typer.echo(f"Wrote {made.save(out)}.")
     if figure is not None:
-        made.plot().save(str(figure))
+        draw(made.plot(), figure)
         typer.echo(f"Drew {figure}.")
 
 
@@ -87,11 +100,7 @@ def _show(made: Profile) -> None:
     from thinkalike.comparison.profiles import importance_shares
     from thinkalike.wording import number, percent, readable
 
-    table = Table(title=f"{made.system}: what its layers are organised by", box=None, padding=(0, 2, 0, 0))
-    table.add_column("layer", justify="right")
-    table.add_column("ρ", justify="right")
-    table.add_column("ceiling", justify="right")
-    table.add_column("features, with their share of the importance")
+    rows = []
     shares = importance_shares(made.mean_importance)
     interval = None if made.bootstrap is None else made.bootstrap.score_interval()
     for k, layer in enumerate(made.layers):
@@ -101,5 +110,7 @@ def _show(made: Profile) -> None:
         ceiling = "–" if made.diagnostics is None else number(made.diagnostics.ceiling[k])
         first = [f for f in (-shares[k]).argsort(kind="stable")[:SHOWN] if shares[k, f] > 0]
         named = ", ".join(f"{readable(made.features[f])} {percent(shares[k, f])}" for f in first)
-        table.add_row(str(layer), score, ceiling, named)
-    Console().print(table)
+        rows.append([str(layer), score, ceiling, named])
+    features = "features, with their share of the importance"
+    title = f"{made.system}: what its layers are organised by"
+    show_table(("layer", "ρ", "ceiling", features), rows, names=(features,), title=title)

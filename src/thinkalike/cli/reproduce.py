@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.options import asked, only_with, place
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="A recipe; without one they are listed.")] = None,
     scale: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="smoke: under a minute. nano: the bundled models. paper: the paper's, from the hub."
+            help="smoke: under a minute. nano: the bundled models. paper: the paper's, from the hub.",
+            show_default="nano",
         ),
-    ] = "nano",
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder for page, figures and findings.", show_default="runs/NAME-SCALE"),
+        place("The folder for page, figures and findings.", show_default="runs/NAME-SCALE"),
     ] = None,
     models: Annotated[
         Path | None,
@@ -46,11 +48,12 @@ def reproduce(
 ) -> None:
     """Run an experiment of one of the two papers, and say which of its findings we find too."""
     if name is None:
+        only_with(False, "with the NAME of a recipe", scale=scale, out=out, models=models, set=change)
         list_recipes()
         return
     from thinkalike.recipes import reproduce as run
 
-    close(run(name, scale, out, models_folder=models, **parse_settings(change or [])))
+    close(run(name, **asked(scale=scale, out=out, models_folder=models), **parse_settings(change or [])))
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:

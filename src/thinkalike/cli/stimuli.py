@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.options import Figure, Seed, asked, draw, only_with, place
+from thinkalike.cli.shown import Drop, Features, Kinds, features_asked, read_stimuli
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,16 +18,27 @@ if TYPE_CHECKING:
     from thinkalike.stimuli.diagnostics import FeatureCorrelations
 
 SHOWN = 8
-FIGURES = (".png", ".svg", ".pdf", ".html")
 
 
 @app.command()
 def stimuli(
-    sentences: Annotated[int, typer.Option("--sentences", "-n", help="How many sentences to make.")] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same sentences.")] = 0,
+    sentences: Annotated[
+        int | None,
+        typer.Option(
+            "--sentences",
+            "-n",
+            min=1,
+            help="How many sentences to make; of a file, the first so many.",
+            show_default="500; of a file all",
+        ),
+    ] = None,
+    seed: Seed = None,
     grammar: Annotated[
-        str, typer.Option(help="salle2024, clauses, or the path of a TOML file with rules.")
-    ] = "salle2024",
+        str | None,
+        typer.Option(
+            help="salle2024, clauses, or the path of a TOML file with rules.", show_default="salle2024"
+        ),
+    ] = None,
     lexicon: Annotated[Path | None, typer.Option(help="TOML file with other words.")] = None,
     items: Annotated[str | None, typer.Option(help="words or sentences; the grammar knows which.")] = None,
     balance: Annotated[
@@ -35,9 +48,12 @@ def stimuli(
         bool, typer.Option("--capital", help="Begin sentences with a capital letter.")
     ] = False,
     full_stop: Annotated[bool, typer.Option("--full-stop", help="End sentences with a mark.")] = False,
+    features: Features = None,
+    drop: Drop = None,
+    kind: Kinds = None,
     zipf: Annotated[bool, typer.Option("--zipf", help="Add word frequency as a control feature.")] = False,
     copy_grammar: Annotated[
-        Path | None, typer.Option(help="Copy the grammar's TOML files into this folder and stop.")
+        Path | None, place("Copy the grammar's TOML files into this folder and stop.")
     ] = None,
     conllu: Annotated[
         Path | None, typer.Option(help="Read this treebank instead of making sentences.")
@@ -45,53 +61,62 @@ def stimuli(
     check: Annotated[
         Path | None, typer.Option(help="Print the diagnostics of this .csv, .tsv, .parquet or .conllu file.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write to this .csv, .tsv or .parquet file.")] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the correlations to this .png, .svg, .pdf or .html file.")
-    ] = None,
+    out: Annotated[Path | None, place("Write to this .csv, .tsv or .parquet file.")] = None,
+    figure: Figure = None,
 ) -> None:
     """Make sentences whose words carry features, or read or check some."""
-    from thinkalike.stimuli import Stimuli
-
+    made_options = asked(
+        seed=seed,
+        lexicon=lexicon,
+        items=items,
+        balance=balance or None,
+        capital=capital or None,
+        full_stop=full_stop or None,
+    )
+    chosen = asked(sentences=sentences, features=features, drop=drop, kind=kind)
     if copy_grammar is not None:
-        from thinkalike.stimuli.grammar import copy_grammar as copy
-
-        typer.echo("\n".join(f"Wrote {path}." for path in copy(grammar, copy_grammar)))
+        others = asked(conllu=conllu, check=check, out=out, figure=figure, zipf=zipf or None)
+        only_with(False, "without --copy-grammar", **made_options, **chosen, **others)
+        _copy(grammar, copy_grammar)
         return
     if check is not None and conllu is not None:
         raise InvalidInput("--check and --conllu both name the file to read: give one of them.")
     source = check or conllu
     if source is not None:
-        is_treebank = conllu is not None or source.suffix == ".conllu"
-        made = Stimuli.from_conllu(source) if is_treebank else Stimuli.from_table(source)
-    else:
-        made = Stimuli.from_grammar(
-            sentences,
-            seed,
-            grammar=grammar,
-            lexicon=lexicon,
-            items=items,
-            balance=balance,
-            capital=capital,
-            full_stop=full_stop,
-        )
+        only_with(False, "where sentences are made, not read", **made_options, **asked(grammar=grammar))
+    made = _read(source, conllu is not None, chosen) if source else _make(grammar, made_options, chosen)
     if zipf:
         made = made.with_controls("zipf")
     _show(made, diagnostics=check is not None)
     if out is not None:
         typer.echo(f"Wrote {made.save(out)}.")
     if figure is not None:
-        _draw(made, figure)
+        draw(made.correlations().plot(), figure)
         typer.echo(f"Drew {figure}.")
 
 
-def _draw(made: Stimuli, figure: Path) -> None:
-    if figure.suffix not in FIGURES:
-        raise InvalidInput(f"{figure} ends in {figure.suffix!r}: figures are drawn as {', '.join(FIGURES)}.")
-    figure.parent.mkdir(parents=True, exist_ok=True)
-    # A page with everything inside needs no network; pixels are drawn twice as fine.
-    options = {"inline": True} if figure.suffix == ".html" else {"scale_factor": 2}
-    made.correlations().plot().save(str(figure), **options)
+def _copy(grammar: str | None, folder: Path) -> None:
+    from thinkalike.stimuli.grammar import copy_grammar
+
+    written = copy_grammar("salle2024" if grammar is None else grammar, folder)
+    typer.echo("\n".join(f"Wrote {path}." for path in written))
+
+
+def _make(grammar: str | None, options: dict[str, Any], chosen: dict[str, Any]) -> Stimuli:
+    from thinkalike.stimuli import Stimuli
+
+    made = Stimuli.from_grammar(**asked(n_sentences=chosen.get("sentences"), grammar=grammar), **options)
+    return made.choose(**features_asked(**chosen))
+
+
+def _read(source: Path, is_treebank: bool, chosen: dict[str, Any]) -> Stimuli:
+    from thinkalike.stimuli import Stimuli
+
+    if not is_treebank:
+        return read_stimuli(source, **chosen)
+    return Stimuli.from_conllu(
+        source, **asked(n_sentences=chosen.get("sentences")), **features_asked(**chosen)
+    )
 
 
 def _show(made: Stimuli, *, diagnostics: bool) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.options import Device, Dtype, Split
+from thinkalike.cli.named import MODELS, parse_models
+from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, only_with, place
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 def stitch(
     bottom: Annotated[
         str,
-        typer.Argument(metavar="BOTTOM", help="A hub id, folder or bundled model; NAME=MODEL gives a name."),
+        typer.Argument(metavar="BOTTOM", help=f"One of: {MODELS}"),
     ],
     top: Annotated[str, typer.Argument(metavar="TOP", help="The same; it must share BOTTOM's tokenizer.")],
     text: Annotated[
@@ -36,8 +37,11 @@ def stitch(
         ),
     ],
     kind: Annotated[
-        str, typer.Option(help="Of φ: identity, affine, layernorm-affine, orthogonal or low-rank.")
-    ] = "affine",
+        str | None,
+        typer.Option(
+            help="Of φ: identity, affine, layernorm-affine, orthogonal or low-rank.", show_default="affine"
+        ),
+    ] = None,
     fit: Annotated[
         str | None,
         typer.Option(help="least-squares or task.", show_default="least-squares; identity: none"),
@@ -64,38 +68,45 @@ def stitch(
     floor: Annotated[bool, typer.Option(help="Also stitch TOP with itself.")] = True,
     ceiling: Annotated[bool, typer.Option(help="Also stitch an untrained copy of BOTTOM.")] = True,
     rank: Annotated[
-        int | None, typer.Option(help="Of a low-rank φ.", show_default="a quarter of the width")
+        int | None, typer.Option(min=1, help="Of a low-rank φ.", show_default="a quarter of the width")
     ] = None,
-    steps: Annotated[int, typer.Option(help="Of a fit by task loss.")] = 2000,
-    optimizer: Annotated[str, typer.Option(help="sgd, as in the paper, or adamw.")] = "sgd",
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Of a fit by task loss.", show_default="2000")
+    ] = None,
+    optimizer: Annotated[
+        str | None, typer.Option(help="sgd, as in the paper, or adamw.", show_default="sgd")
+    ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="At its highest.", show_default="sgd: 0.1; adamw: 0.001")
     ] = None,
-    start: Annotated[str, typer.Option(help="Of a fit by task loss: least-squares or identity.")] = (
-        "least-squares"
-    ),
-    batch_tokens: Annotated[int, typer.Option(help="Tokens of a step.")] = 1024,
+    start: Annotated[
+        str | None,
+        typer.Option(help="Of a fit by task loss: least-squares or identity.", show_default="least-squares"),
+    ] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of a step.", show_default="1024")
+    ] = None,
     length: Annotated[
-        int | None, typer.Option(help="Tokens of a passage.", show_default="as both read, up to 1024")
+        int | None,
+        typer.Option(min=1, help="Tokens of a passage.", show_default="as both read, up to 1024"),
     ] = None,
     split: Split = None,
-    max_tokens: Annotated[int, typer.Option(help="Read no more of the text.")] = 400_000,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Read no more of the text.", show_default="400000")
+    ] = None,
     task: Annotated[
         str | None,
         typer.Option(help="causal, masked or classification.", show_default="what the models are made for"),
     ] = None,
     device: Device = None,
-    dtype: Dtype = "float32",
-    seed: Annotated[int, typer.Option(min=0, help="Of the division of the text, batches and resamples.")] = 0,
+    dtype: Dtype = None,
+    seed: Seed = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The folder for tables and figures.", show_default="RUN/stitching/…, or runs/stitch-NAMES"
-        ),
+        place("The folder for tables and figures.", show_default="RUN/stitching/…, or runs/stitch-NAMES"),
     ] = None,
 ) -> None:
     """Put the top of one model on the bottom of another, and say what it costs at each layer."""
-    from thinkalike.cli.compare import parse_models
     from thinkalike.stitching import TaskFit
     from thinkalike.stitching import stitch as stitch_models
 
@@ -103,16 +114,15 @@ def stitch(
     names = tuple(named) * 2 if len(named) == 1 else tuple(named)
     comparison = None if run is None else _comparison(run, names)
     choice = _layers(layers or ("all" if run is None else "grid"))
-    chosen: Any = fit
-    if fit == "task":
-        chosen = TaskFit(
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            steps=steps,
-            warmup=min(200, steps // 10),
-            batch_tokens=batch_tokens,
-            start=start,
-        )
+    by_task = asked(
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        steps=steps,
+        batch_tokens=batch_tokens,
+        start=start,
+    )
+    only_with(fit == "task", "with --fit task", **by_task)
+    chosen: Any = TaskFit(**by_task) if fit == "task" else fit
     ways = [names, names[::-1]] if both_ways and len(named) == 2 else [names]
     results = []
     for below, above in ways:
@@ -123,25 +133,27 @@ def stitch(
                 named[above],
                 _data(text),
                 layers=choice if (below, above) == names else _swapped(choice),
-                kind=kind,
-                fit=chosen,
-                test=None if test is None else _data(test),
-                rank=rank,
                 floor=floor,
                 ceiling=ceiling,
-                task=task,
                 names=(below, above),
-                split=split,
-                length=length,
-                max_tokens=max_tokens,
-                device=device,
-                dtype=dtype,
-                seed=seed,
                 checkpoint=folder / "unfinished.safetensors",
+                **asked(
+                    kind=kind,
+                    fit=chosen,
+                    test=None if test is None else _data(test),
+                    rank=rank,
+                    task=task,
+                    split=split,
+                    length=length,
+                    max_tokens=max_tokens,
+                    device=device,
+                    dtype=dtype,
+                    seed=seed,
+                ),
             )
         )
         _write(results[-1], folder)
-    sentence = _two_ways(results, _folder(out, run, *names), seed)
+    sentence = _two_ways(results, _folder(out, run, *names), seed or 0)
     page = None
     if comparison is not None and run is not None:
         from thinkalike.report import write_report
@@ -235,7 +247,8 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: P
     from textwrap import fill
 
     from rich.console import Console
-    from rich.table import Table
+
+    from thinkalike.cli.tables import show_table
 
     console = Console()
     for result in results:
@@ -245,23 +258,23 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: P
             f"{result.own_loss:.3f} nats, accuracy {result.own_accuracy:.1%}, over "
             f"{int(result.counts.sum()):,} predictions in {len(result.counts)} {result.unit}"
         )
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
         columns = ["layers", "penalty", "95 %", "floor", "ceiling", "accuracy drop", "outside"]
-        for name in columns:
-            table.add_column(name, justify="left" if name == "layers" else "right")
+        rows = []
         frame = result.to_frame()
         shown = frame if len(frame) <= 30 else frame.nsmallest(10, "penalty")
         for _, row in shown.iterrows():
             low, high = (row["drop_low"], row["drop_high"]) if by_accuracy else (row["low"], row["high"])
-            table.add_row(
-                f"{row['layer_bottom']} → {row['layer_top']}",
-                f"{row['penalty']:.3f}",
-                f"{low:.3f} … {high:.3f}",
-                *("–" if isnan(row[name]) else f"{row[name]:.3f}" for name in ("floor", "ceiling")),
-                f"{row['accuracy_drop']:.1%}",
-                f"{row['outside']:.0%}",
+            rows.append(
+                [
+                    f"{row['layer_bottom']} → {row['layer_top']}",
+                    f"{row['penalty']:.3f}",
+                    f"{low:.3f} … {high:.3f}",
+                    *("–" if isnan(row[name]) else f"{row[name]:.3f}" for name in ("floor", "ceiling")),
+                    f"{row['accuracy_drop']:.1%}",
+                    f"{row['outside']:.0%}",
+                ]
             )
-        console.print(table)
+        show_table(columns, rows, names=("layers",), console=console)
         notes = [*result.cautions, *_depth_note(result)]
         if len(shown) < len(frame):
             notes.insert(0, f"The cheapest 10 of {len(frame)} pairs of layers.")

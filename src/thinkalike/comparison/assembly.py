@@ -31,6 +31,7 @@ from thinkalike.comparison.trajectories import trajectory_distances
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.weighted_tau import contribution_matrix
 from thinkalike.labels import Floats
+from thinkalike.measures.measure import Measure
 from thinkalike.provenance import versions
 from thinkalike.stimuli.differences import FeatureDifferences, share_differing
 from thinkalike.stimuli.table import Stimuli
@@ -46,7 +47,7 @@ def assemble(
     geometry: Geometry,
     plan: ProfilingPlan,
     *,
-    measures: Sequence[str] = (),
+    measures: Sequence[Measure] = (),
     untrained: Mapping[str, Profile] | None = None,
     settings: Mapping[str, Any],
 ) -> Comparison:
@@ -57,7 +58,7 @@ def assemble(
     profiles, activations : of the same systems, in the same order.
     geometry : from the pass over their layers, with the vectors if there are measures.
     plan : what the profiles were made by.
-    measures : of `MEASURES`, besides features and RSA.
+    measures : besides features and RSA.
     untrained : profiles of untrained copies, by the name of the trained system.
     settings : of the profiles and the extraction.
     """
@@ -68,7 +69,7 @@ def assemble(
     if controls is not None:
         features = _with_controls(features, controls)
     rsa, explained_share = _rsa(geometry, distance=settings["distance"], seed=seed)
-    others = [between_vectors(geometry.vectors, geometry.rows, m) for m in measures if m != "rsa"]
+    others = [between_vectors(geometry.vectors, geometry.rows, m) for m in measures]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 import numpy as np
 
@@ -22,6 +25,8 @@ WIDE_NULL = 0.4
 DUPLICATED = 0.05
 TOP_HEAVY = 0.3
 UNSTABLE = 0.5
+FEWEST_RESAMPLES = 40
+"""Of fewer, less than one lies beyond a limit of a 95 % range"""
 
 
 class CautionWarning(UserWarning):
@@ -59,6 +64,22 @@ Found = Iterator[tuple[str, tuple[str, ...]]]
 def find_cautions(evidence: Evidence) -> tuple[Caution, ...]:
     """Everything in `CAUTIONS` that applies, in the order of the table."""
     return tuple(Caution(kind, *found) for kind, look in CAUTIONS.items() for found in look(evidence))
+
+
+def tell(cautions: Sequence[Caution]) -> None:
+    """As warnings; in a notebook in one quiet box, for warnings stand there in red."""
+    if not cautions:
+        return
+    if "ipykernel" in sys.modules:
+        from IPython.display import HTML, display
+
+        points = "".join(f"<li>{escape(caution.text)}</li>" for caution in cautions)
+        display(
+            HTML(f"<details><summary>To keep in mind ({len(cautions)})</summary><ul>{points}</ul></details>")
+        )
+        return
+    for caution in cautions:
+        warnings.warn(caution.text, CautionWarning, stacklevel=3)
 
 
 def chance_level(n_features: int, *, quantile: float = 0.95, seed: int = 0) -> float:
@@ -210,6 +231,20 @@ def _no_better_than_untrained(evidence: Evidence) -> Found:
             )
 
 
+def _few_resamples(evidence: Evidence) -> Found:
+    numbers = [len(p.bootstrap.scores) for p in evidence.profiles if p.bootstrap is not None]
+    if numbers and min(numbers) < FEWEST_RESAMPLES:
+        yield few_resamples_caution(min(numbers)), ()
+
+
+def few_resamples_caution(resamples: int) -> str:
+    """Says that ranges of 95 % cannot be read off so few resamples."""
+    return (
+        f"{resamples} resamples are too few for a range of 95 %: those shown are from about the smallest to "
+        f"the largest of them. Use {FEWEST_RESAMPLES} at least; 200 are usual (--resamples 200)."
+    )
+
+
 def _sampled_pairs(evidence: Evidence) -> Found:
     for matrix in evidence.geometry:
         if matrix.settings.get("sampled"):
@@ -226,6 +261,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "left-out-features": _left_out_features,
     "duplicated-vectors": _duplicated_vectors,
     "top-heavy-layers": _top_heavy_layers,
+    "few-resamples": _few_resamples,
     "unstable-similarities": _unstable_similarities,
     "no-better-than-untrained": _no_better_than_untrained,
     "sampled-pairs": _sampled_pairs,

@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from thinkalike.activations.given import as_given, as_stimuli, is_array_file
+from thinkalike.activations.given import as_given, as_stimuli, is_array_file, named_systems
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
-from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.cautions import tell
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
-from thinkalike.comparison.similarity_matrix import FEATURES
+from thinkalike.comparison.similarity_matrix import FEATURES, layer_measure
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.measures import get_measure
+from thinkalike.measures.measure import Measure
+from thinkalike.options import local_folder, one_name
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.wording import listed
 
 CONTROLS = ("untrained",)
 MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
+RESAMPLES = 200
+"""Bootstrap resamples of the sentences, unless told otherwise"""
 SENTENCES = 500
 """Sentences of the grammar that are shown when no stimuli are given"""
+
+AnyMeasure = str | Measure | Callable[[Any, Any], float]
 
 System = str | os.PathLike[str] | Activations | Any
 """A model by its name (hub id, folder, bundled model; MODEL@REVISION), activations, arrays, or their file"""
 
 
+@one_name
 def compare(
     systems: Sequence[System] | Mapping[str, System],
     stimuli: Stimuli | pd.DataFrame | None = None,
     *,
-    measures: Sequence[str] = (),
+    measures: AnyMeasure | Sequence[AnyMeasure] = (),
     controls: str | None = None,
-    resamples: int = 0,
+    resamples: int | None = None,
     preset: str = "default",
     extraction: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -56,9 +62,11 @@ def compare(
         .npy, .npz and .zarr files of them, in any mixture; a mapping gives them names of its own.
     stimuli : what to show; 500 sentences of the probing grammar when None. A DataFrame is read by
         `Stimuli.from_table`, its index being the items if it names them.
-    measures : names in `MEASURES`, besides the feature-based measure and RSA.
+    measures : one or more, besides the feature-based measure and RSA: names in `MEASURES`, or functions of
+        one's own, as in `similarity`.
     controls : `"untrained"` also profiles copies of the models with random weights.
-    resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
+    resamples : bootstrap resamples of the sentences, for intervals; 0 for none. When None 200, or none with
+        the preset "salle2024", whose folds over pairs leave nothing to resample.
     preset, settings : of the encoding models, as in `profile`.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
     out : a run directory; what it already holds of this run is re-used.
@@ -68,12 +76,18 @@ def compare(
     Comparison
         Its cautions are also given as `CautionWarning`.
     """
+    if out is not None:
+        local_folder(out)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
-    named = {name: as_given(system, name) for name, system in _named(systems).items()}
+    named = {name: as_given(system, name) for name, system in named_systems(systems).items()}
     _check(named, stimuli, controls)
-    measures = [get_measure(name).name for name in measures if name not in (FEATURES, "rsa")]
+    asked_measures = [measures] if isinstance(measures, str) or callable(measures) else measures
+    found_measures = [layer_measure(m) for m in asked_measures if m != FEATURES]
+    others = [m for m in found_measures if m.name != "rsa"]
+    _check_settings(settings, extraction, named)
     if stimuli is None:
-        stimuli = Stimuli.from_grammar(n_sentences=SENTENCES, seed=0)
+        stimuli = Stimuli.from_grammar(n_sentences=SENTENCES, seed=settings.get("seed") or 0)
+    resamples = usual_resamples(preset) if resamples is None else resamples
     plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
@@ -94,15 +108,14 @@ def compare(
         copies=copies,
         kept=lambda one: _kept(one, stimuli, plan, run),
         made=lambda profile: None if run is None else run.save_profile(profile),
-        keep_vectors=bool(measures),
+        keep_vectors=bool(others),
     )
     result = assemble(
-        stimuli, profiles, found, geometry, plan, measures=measures, untrained=untrained, settings=about
+        stimuli, profiles, found, geometry, plan, measures=others, untrained=untrained, settings=about
     )
     if run is not None:
         run.write_results(result)
-    for caution in result.cautions:
-        warnings.warn(caution.text, CautionWarning, stacklevel=2)
+    tell(result.cautions)
     return result
 
 
@@ -147,38 +160,35 @@ def _kept(
     return kept if kept is not None and kept.stimuli_digest == stimuli.digest else None
 
 
-def _named(systems: Sequence[System] | Mapping[str, System]) -> dict[str, System]:
-    if isinstance(systems, Mapping):
-        return {str(name): system for name, system in systems.items()}
-    if isinstance(systems, (str, os.PathLike, Activations)):
-        systems = [systems]
-    named: dict[str, System] = {}
-    for place, system in enumerate(systems, start=1):
-        if isinstance(system, (str, os.PathLike)):
-            name = name_of(str(system))
-        else:
-            name = getattr(system, "system", f"array {place}")
-        if name in named:
-            raise InvalidInput(
-                f"{name} comes twice: give the systems names of their own, as in {{'first': …, 'second': …}}."
-            )
-        named[name] = system
-    return named
-
-
-def name_of(model: str) -> str:
-    """A model's name: the last part of the path for a folder or file of arrays, else what was given."""
-    if is_array_file(model):
-        return Path(model).stem
-    return Path(model).name if Path(model.partition("@")[0]).is_dir() else model
-
-
 def _models(named: Mapping[str, System]) -> list[str]:
     return [
         name
         for name, system in named.items()
         if not isinstance(system, Activations) and not is_array_file(system)
     ]
+
+
+def usual_resamples(preset: str) -> int:
+    """Folds over pairs, as in the paper's code, leave nothing to resample."""
+    return 0 if preset == "salle2024" else RESAMPLES
+
+
+def _check_settings(
+    settings: Mapping[str, Any], extraction: Mapping[str, Any] | None, named: Mapping[str, System]
+) -> None:
+    """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
+    from thinkalike.activations.extraction import OPTIONS
+
+    for name in settings:
+        if name in OPTIONS and name != "seed":
+            raise InvalidInput(f"{name} is an option of extract: give extraction={{{name!r}: …}}.")
+    unknown = [name for name in extraction or {} if name not in OPTIONS]
+    if unknown:
+        raise UnknownName.among("option of extract", unknown[0], OPTIONS)
+    if extraction and not _models(named):
+        raise InvalidInput(
+            f"Got {listed(list(extraction))} for reading models, and all systems are arrays: leave that out."
+        )
 
 
 def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None) -> None:

@@ -21,6 +21,7 @@ from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
 from thinkalike.inference.agreement import Agreement
 from thinkalike.labels import Floats, Layer, Row, find_row
+from thinkalike.wording import number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -77,8 +78,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         answer = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.answer)
         cautions = "".join(f"<li>{escape(caution.text)}</li>" for caution in self.cautions)
-        blocks = self.blocks().to_html(index=False, border=0, float_format=lambda v: f"{v:.3f}")
-        return f"{answer}{blocks}<details><summary>Cautions</summary><ul>{cautions}</ul></details>"
+        pairs = self.table().to_html(index=False, border=0, na_rep="–", float_format=lambda v: f"{v:.3f}")
+        return f"{answer}{pairs}<details><summary>Cautions</summary><ul>{cautions}</ul></details>"
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -101,6 +102,32 @@ class Comparison:
             means = [rsa.block_mean(a, b) for a, b in zip(frame["a"], frame["b"], strict=True)]
             frame.insert(3, "mean_rsa", means)
         return frame
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair of systems, as one reads it: means over all pairs of layers, and the best pair."""
+        rows = []
+        for block in self.matrices[FEATURES].blocks:
+            if block.a == block.b:
+                continue
+            others = {
+                name: matrix.block_mean(block.a, block.b)
+                for name, matrix in self.matrices.items()
+                if name != FEATURES
+            }
+            if "rsa" in others:
+                others = {"RSA": others.pop("rsa"), **others}
+            rows.append(
+                {
+                    "systems": f"{block.a}, {block.b}",
+                    "τ_w": block.mean,
+                    "q": block.q,
+                    "chance": block.null_95,
+                    "untrained": block.control,
+                    **others,
+                    "best layers": f"{block.layer_a}, {block.layer_b} ({number(block.maximum)})",
+                }
+            )
+        return pd.DataFrame(rows)
 
     def contributions_frame(self) -> pd.DataFrame:
         """One row per pair of layers i < j and feature."""

@@ -17,6 +17,7 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.block_tests import share_below
 from thinkalike.inference.weighted_tau import contributions, tau_without
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
+from thinkalike.options import one_name
 from thinkalike.wording import listed, number, p_text, percent, readable, signed
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ class Explanation:
         return part + "."
 
 
+@one_name
 def explain(
     a: Profile,
     layer_a: Layer,
@@ -182,7 +184,7 @@ def explain(
     layer_b: Layer,
     *,
     groups: Mapping[str, Sequence[str]] | None = None,
-    n_samples: int = 10_000,
+    n_permutations: int = 10_000,
     seed: int = 0,
 ) -> Explanation:
     """Why layer `layer_a` of profile `a` and layer `layer_b` of `b` are as alike as they are.
@@ -190,12 +192,12 @@ def explain(
     Parameters
     ----------
     groups : name → features that are also left out together.
-    n_samples : relabellings to draw when there are more than 8 features.
+    n_permutations : relabellings to draw when there are more than 8 features.
     """
     a.layer_index(layer_a), b.layer_index(layer_b)  # before the longer work
     if a is not b and a.system == b.system:
         raise InvalidInput(f"Both profiles are called {a.system}: give each system a name of its own.")
-    matrix = by_features([a] if a is b else [a, b], n_samples=n_samples, seed=seed)
+    matrix = by_features([a] if a is b else [a, b], n_permutations=n_permutations, seed=seed)
     return explain_pair(a, layer_a, b, layer_b, matrix, groups=groups)
 
 

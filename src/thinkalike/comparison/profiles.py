@@ -107,7 +107,9 @@ class Profile:
         return f"Profile({self.system}: {n_layers} layers × {n_features} features, {n_folds} folds)"
 
     def _repr_html_(self) -> str:
-        return self.table().to_html(float_format=lambda v: f"{v:.3f}", border=0)
+        shown = self.table()
+        shown.insert(0, "held-out ρ", self.mean_scores)
+        return shown.to_html(float_format=lambda v: f"{v:.3f}", border=0)
 
     @property
     def mean_importance(self) -> Floats:
@@ -136,9 +138,8 @@ class Profile:
         return find_layer(self.system, self.layers, layer)
 
     def table(self) -> pd.DataFrame:
-        """Layers × features mean importance, ρ in the first column."""
+        """Layers × features mean importance; ρ of each layer is in `layer_frame`."""
         frame = pd.DataFrame(self.mean_importance, index=list(self.layers), columns=list(self.features))
-        frame.insert(0, "ρ", self.mean_scores)
         return frame.rename_axis("layer")
 
     def to_frame(self) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from thinkalike.activations.given import as_given, as_stimuli
+from thinkalike.activations.given import as_stimuli, is_array_file, name_of, opened
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
 from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose
@@ -31,6 +31,7 @@ from thinkalike.encoding.plan import EncodingPlan
 from thinkalike.encoding.settings import make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
+from thinkalike.options import MOST_RESAMPLES, one_name, whole_number
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.diagnostics import correlations_from, variance_inflation
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
@@ -66,8 +67,7 @@ def plan_profiles(
     stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: Any
 ) -> ProfilingPlan:
     """Prepare `profile` for several systems; see there for the parameters."""
-    if resamples < 0:
-        raise InvalidInput(f"Got resamples={resamples}: give how many, 200 say, or 0 for no intervals.")
+    whole_number("resamples", resamples, 0, MOST_RESAMPLES)
     if settings.get("distance") in ("crossnobis", "precomputed"):
         raise InvalidInput(
             f"distance={settings['distance']!r} takes repeated measurements or a matrix of distances, and a "
@@ -90,6 +90,7 @@ def plan_profiles(
     )
 
 
+@one_name
 def profile(
     activations: Activations | Any,
     stimuli: Stimuli | pd.DataFrame,
@@ -107,13 +108,17 @@ def profile(
     stimuli : also a DataFrame of features, one row per item, which `Stimuli.from_table` reads.
     preset : {"default", "salle2024"}
     resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
-    plan : from `plan_profiles`, to profile several systems faster; the other options are then not looked at.
+    plan : from `plan_profiles`, to profile several systems faster; it holds all other options.
     settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
 
     Features in which no two items differ are left out, with a `CautionWarning` that names them.
     """
-    activations, stimuli = as_given(activations, "array"), as_stimuli(stimuli)
+    activations, stimuli = _activations(activations), as_stimuli(stimuli)
     activations.check_stimuli(stimuli)
+    if plan is not None and (settings or resamples or preset != "default"):
+        raise InvalidInput(
+            "A plan was given, which holds all settings: make it with the others, or leave it out."
+        )
     if plan is None:
         plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
         if plan.left_out:
@@ -167,6 +172,16 @@ def collect_profile(
         bootstrap=_bootstrap([one.resampled for one in examined if one.resampled is not None]),
         metadata=dict(activations.metadata),
     )
+
+
+def _activations(given: Any) -> Activations:
+    found = opened(given, name_of(str(given)) if is_array_file(given) else getattr(given, "system", "array"))
+    if not isinstance(found, Activations):
+        raise InvalidInput(
+            f"Got {given if isinstance(given, str) else type(given).__name__}: give activations "
+            "(ta.extract(model, stimuli)), arrays, or their file. ta.compare also takes models by name."
+        )
+    return found
 
 
 def _read_and_examine(plan: ProfilingPlan, activations: Activations, label: Layer) -> ExaminedLayer:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from thinkalike.activations.given import as_given
+from thinkalike.activations.given import named_systems, opened
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.profiles import Profile
@@ -18,6 +18,9 @@ from thinkalike.inference.block_tests import BlockTest, relabelling_test
 from thinkalike.inference.relabelling import relabelled_taus
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
+from thinkalike.measures.measure import Measure
+from thinkalike.measures.table import as_measure
+from thinkalike.options import LARGEST_SEED, one_name, whole_number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -111,40 +114,66 @@ class SimilarityMatrix:
         return pd.DataFrame(columns)
 
 
+@one_name
 def similarity(
-    systems: Sequence[Profile] | Sequence[Activations] | Sequence[Any],
+    systems: Sequence[Any] | Mapping[str, Any],
     *,
-    measure: str = FEATURES,
-    distance: str = "euclidean",
-    n_samples: int = 10_000,
+    measure: str | Callable[[Any, Any], float] = FEATURES,
+    distance: str | None = None,
+    n_permutations: int | None = None,
     seed: int = 0,
 ) -> SimilarityMatrix:
     """How alike the layers of all `systems` are: profiles by features, activations by geometry.
 
     Parameters
     ----------
-    systems : profiles for `"features"`; for other measures activations, arrays (n_items, n_units), or
-        mappings of layers to such arrays.
-    measure : `"features"` (weighted τ of profiles), or for activations any name in `MEASURES`.
-    distance : for `"rsa"`: between items within a layer.
-    n_samples : relabellings to draw when there are more than 8 features; up to 8 all are enumerated.
+    systems : profiles for `"features"`; for other measures activations, arrays (n_items, n_units), mappings
+        of layers to such arrays, or their files; a mapping gives them names of its own.
+    measure : `"features"` (weighted τ of profiles), or for activations any name in `MEASURES`, or a function
+        of two arrays (n_items, n_units) whose value is larger for layers that are more alike. A `Measure` of
+        one's own can also be a distance.
+    distance : for `"rsa"` alone: between items within a layer; euclidean when None.
+    n_permutations : for `"features"` alone: relabellings to draw when there are more than 8 features, 10,000
+        when None; up to 8 all are enumerated.
     """
-    systems = [as_given(system, f"array {place}") for place, system in enumerate(systems, start=1)]
-    _check_systems([_name(system) for system in systems])
+    whole_number("seed", seed, 0, LARGEST_SEED)
+    given = [opened(system, name) for name, system in named_systems(systems).items()]
+    _check_systems([_name(system) for system in given])
+    if distance is not None and measure != "rsa":
+        raise InvalidInput(
+            f"distance={distance!r} is for measure='rsa': {_called(measure)} has no distance to choose."
+        )
+    if n_permutations is not None and measure != FEATURES:
+        raise InvalidInput(
+            f"n_permutations={n_permutations!r} is for measure={FEATURES!r}: {_called(measure)} has no test."
+        )
     if measure == FEATURES:
-        return by_features([_expect(s, Profile, measure) for s in systems], n_samples=n_samples, seed=seed)
-    return by_geometry(
-        [_expect(s, Activations, measure) for s in systems], measure, distance=distance, seed=seed
-    )
+        drawn = 10_000 if n_permutations is None else whole_number("n_permutations", n_permutations, 1)
+        return by_features([_expect(s, Profile, FEATURES) for s in given], n_permutations=drawn, seed=seed)
+    activations = [_expect(s, Activations, _called(measure)) for s in given]
+    return by_geometry(activations, measure, distance=distance or "euclidean", seed=seed)
 
 
-def by_features(profiles: Sequence[Profile], *, n_samples: int = 10_000, seed: int = 0) -> SimilarityMatrix:
+def layer_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
+    """A measure that compares two layers, by its name or from a function."""
+    found = as_measure(measure)
+    if found.takes != "layers":
+        raise InvalidInput(
+            f"{found.name} takes {found.takes}, so it makes no matrix over layers: "
+            f"call MEASURES[{found.name!r}] itself."
+        )
+    return found
+
+
+def by_features(
+    profiles: Sequence[Profile], *, n_permutations: int = 10_000, seed: int = 0
+) -> SimilarityMatrix:
     """Weighted τ between the importance profiles of all layers, tested by relabelling (Salle et al. 2024)."""
     _check_same_question(profiles)
     kept = shared_features(profiles)
     rows = tuple(row for profile in profiles for row in profile.rows)
     importance = stacked_importance(profiles, kept)
-    tests = relabelling_test(importance, rows, n_samples=n_samples, seed=seed)
+    tests = relabelling_test(importance, rows, n_samples=n_permutations, seed=seed)
     drawn = _resampled_taus(profiles, kept)
     low, high = (None, None) if drawn is None else drawn.range(drawn.taus)
     return SimilarityMatrix(
@@ -161,9 +190,13 @@ def by_features(profiles: Sequence[Profile], *, n_samples: int = 10_000, seed: i
 
 
 def by_geometry(
-    systems: Sequence[Activations], measure: str, *, distance: str = "euclidean", seed: int = 0
+    systems: Sequence[Activations],
+    measure: str | Callable[[Any, Any], float],
+    *,
+    distance: str = "euclidean",
+    seed: int = 0,
 ) -> SimilarityMatrix:
-    """Any measure of `MEASURES` between the activations of all layers."""
+    """Any measure of `MEASURES`, or of one's own, between the activations of all layers."""
     check_same_items(systems)
     rows = tuple((s.system, layer) for s in systems for layer in s.layers)
     names = [row_name(row) for row in rows]
@@ -173,21 +206,13 @@ def by_geometry(
         result = rsa_matrix(layers_of(systems), names=names, distance=distance, seed=seed)
         settings = {"distance": distance, "n_pairs": result.n_pairs, "sampled": result.sampled, "seed": seed}
         return SimilarityMatrix("rsa", rows, result.values, settings=settings)
-    return between_vectors(list(layers_of(systems)), rows, measure)
+    return between_vectors(list(layers_of(systems)), rows, layer_measure(measure))
 
 
-def between_vectors(vectors: Sequence[Any], rows: tuple[Row, ...], measure: str) -> SimilarityMatrix:
-    """Any measure of `MEASURES` between layers that are at hand, named by their rows."""
-    from thinkalike.measures import get_measure
-
-    found = get_measure(measure)
-    if found.takes != "layers":
-        raise InvalidInput(
-            f"{measure} takes {found.takes}, so it makes no matrix over layers: "
-            f"call MEASURES[{measure!r}] itself."
-        )
-    values = found.matrix(list(vectors), names_a=[row_name(row) for row in rows])
-    return SimilarityMatrix(measure, rows, values, kind=found.kind)
+def between_vectors(vectors: Sequence[Any], rows: tuple[Row, ...], measure: Measure) -> SimilarityMatrix:
+    """A measure between layers that are at hand, named by their rows."""
+    values = measure.matrix(list(vectors), names_a=[row_name(row) for row in rows])
+    return SimilarityMatrix(measure.name, rows, values, kind=measure.kind)
 
 
 def layers_of(systems: Sequence[Activations]) -> Any:
@@ -297,6 +322,10 @@ def _check_same_question(profiles: Sequence[Profile]) -> None:
                 f"{pair} are profiled with different settings ({k}: {first.settings.get(k)!r} and "
                 f"{other.settings.get(k)!r}): profile both alike."
             )
+
+
+def _called(measure: str | Callable[[Any, Any], float]) -> str:
+    return measure if isinstance(measure, str) else str(getattr(measure, "__name__", measure))
 
 
 def _name(system: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from thinkalike.labels import Row, row_name
@@ -21,11 +22,13 @@ def worst_pairs(
 ) -> pd.DataFrame:
     """The items of each pair, and how far apart they are in either layer beyond what the features say.
 
-    Residuals are in standard deviations of the ranked distances; positive is farther apart than predicted.
+    Of all pairs of the same two words only the worst is named. Residuals are in standard deviations of the
+    ranked distances; positive is farther apart than predicted.
     """
     coded = code_features(stimuli.features, ordered=settings["ordered"], missing=settings["missing"])
     distance = geometric_distance(settings)
-    i, j, residuals = worst_explained(X, Y, coded, n_worst=n_worst, distance=distance)
+    labels = _words(stimuli)
+    i, j, residuals = worst_explained(X, Y, coded, n_worst=n_worst, distance=distance, labels=labels)
     shown = items_in_context(stimuli)
     return pd.DataFrame(
         {
@@ -35,6 +38,12 @@ def worst_pairs(
             f"in {row_name(names[1])}": [_farther(r) for r in residuals[1]],
         }
     )
+
+
+def _words(stimuli: Stimuli) -> np.ndarray | None:
+    """A number for each item, the same for the same word; None for items that are not words."""
+    items = stimuli.items
+    return pd.factorize(items["word"].str.lower())[0] if "word" in items else None
 
 
 def geometric_distance(settings: Mapping[str, Any]) -> str:

@@ -91,7 +91,7 @@ def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> Resampling
             "Multiplicities are how often an item is drawn: give whole numbers, none negative."
         )
     if plan.design.name != "diagonal":
-        raise InvalidInput("Resampling is for the diagonal design: plan with design='diagonal'.")
+        raise InvalidInput("Resampling is for a diagonal W: plan with interactions=False.")
     if any(test.space is None or test.patterns.is_sample for test in plan.tests):
         raise InvalidInput(
             "Resampling needs all pairs and few enough patterns of differences: use importance='expected' "

@@ -101,8 +101,8 @@ def compare_interactions(
     """
     options = {"importance": "drop", **options}  # drop needs no space of patterns; only scores are used here
     scores = []
-    for design in ("diagonal", "full"):
-        plan = make_plan(features, **{**options, "design": design})
+    for interactions in (False, True):
+        plan = make_plan(features, **{**options, "interactions": interactions})
         scores.append(np.array([fit.evaluation.score for fit in fit_layer(plan, X)]))
     diagonal, full = scores
     interval = corrected_interval(full - diagonal, confidence=confidence)
@@ -119,7 +119,7 @@ def corrected_interval(differences: np.ndarray, *, confidence: float) -> tuple[f
 
 
 def interaction_importance(
-    features: Any, X: Any, *, method: str = "expected", design: str = "full", **options: Any
+    features: Any, X: Any, *, method: str = "expected", interactions: bool = True, **options: Any
 ) -> Interactions:
     """importance(f and g together) − importance(f) − importance(g), on held-out folds.
 
@@ -132,7 +132,7 @@ def interaction_importance(
     """
     if method not in INTERACTION_METHODS:
         raise UnknownName.among("interaction importance", method, INTERACTION_METHODS)
-    plan = make_plan(features, **{**options, "design": design, "importance": method})
+    plan = make_plan(features, **{**options, "interactions": interactions, "importance": method})
     names = plan.differences.names
     players = interaction_players(len(names))
     values = []

@@ -23,6 +23,7 @@ from thinkalike.encoding.plan import feature_table, together_labels, warn_of_sam
 from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
+from thinkalike.options import one_name
 from thinkalike.pairs.distances import as_activations, whitening
 from thinkalike.pairs.runs import items_of_runs, stack_runs
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
@@ -47,7 +48,7 @@ class MLEM(BaseEstimator):
     ordered : {"indicator", "minmax"};  missing : {"ignore", "level"}
         See `thinkalike.stimuli.differences.code_features`.
     intercept : bool
-    alphas : the penalties that "cv" chooses from;  cv : the number of its folds
+    alphas, n_folds : with "cv": the penalties to choose from, and the number of inner folds
     run : name of a column of the features, optional
         For "crossnobis": the run that a row was measured in; rows with the same index are one item.
     seed : int
@@ -61,6 +62,7 @@ class MLEM(BaseEstimator):
     n_items_ : int;  n_pairs_ : int
     """
 
+    @one_name
     def __init__(
         self,
         alpha: float | str = 1.0,
@@ -72,7 +74,7 @@ class MLEM(BaseEstimator):
         missing: str | None = None,
         intercept: bool = True,
         alphas: Sequence[float] | None = None,
-        cv: int = 5,
+        n_folds: int | None = None,
         run: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -84,7 +86,7 @@ class MLEM(BaseEstimator):
         self.missing = missing
         self.intercept = intercept
         self.alphas = alphas
-        self.cv = cv
+        self.n_folds = n_folds
         self.run = run
         self.seed = seed
 
@@ -176,20 +178,34 @@ class MLEM(BaseEstimator):
         return is_metric(self._triangles, self._design, self._coefficients.weights, seed=self.seed)
 
     def _settings(self) -> Settings:
-        design = "full" if self.interactions else "diagonal"
+        self._refuse_idle()
         alphas = None if self.alphas is None else tuple(float(a) for a in self.alphas)
         return make_settings(
             self.preset,
             alpha=self.alpha,
             distance=self.distance,
-            design=design,
+            interactions=self.interactions,
             ordered=self.ordered,
             missing=self.missing,
             intercept=self.intercept,
             alphas=alphas,
-            n_folds=self.cv if self.preset == "default" else None,
+            n_folds=self.n_folds,
             seed=self.seed,
         )
+
+    def _refuse_idle(self) -> None:
+        """Options that nothing would look at."""
+        for name in ("alphas", "n_folds"):
+            if getattr(self, name) is not None and self.alpha != "cv":
+                raise InvalidInput(
+                    f"{name} is for choosing alpha, and alpha={self.alpha!r} was given: leave out {name}, or "
+                    "give alpha='cv'."
+                )
+        if self.n_folds is not None and self.preset == "salle2024":
+            raise InvalidInput(
+                "The preset 'salle2024' chooses alpha on one split of the pairs, not on folds: leave out "
+                "n_folds, or use the default preset."
+            )
 
     def _measurements(self, features: Any, X: Any) -> tuple[pd.DataFrame, Any]:
         """The table of items and their activations, runs stacked if there is a column of them."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from thinkalike.encoding.designs import DESIGNS
 from thinkalike.encoding.importance import IMPORTANCES
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.options import LARGEST_SEED, refuse_other_names, whole_number
 from thinkalike.pairs.distances import DISTANCES
 from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.stimuli.differences import MISSING, ORDERED
@@ -32,7 +32,8 @@ class Settings:
     target : {"squared", "minmax"}
         The squared distance; or the distance scaled to [0, 1] over all pairs, then squared.
     ordered, missing : see `thinkalike.stimuli.differences.code_features`
-    design : {"diagonal", "full"}
+    interactions : bool
+        Full W, positive semi-definite, instead of diagonal.
     alpha : float or "cv"
         The ridge penalty on the sum of squares over pairs; "cv" chooses among `alphas`.
     select : {"spearman", "mse"}
@@ -48,7 +49,7 @@ class Settings:
     target: str = "squared"
     ordered: str = "indicator"
     missing: str = "ignore"
-    design: str = "diagonal"
+    interactions: bool = False
     intercept: bool = True
     alpha: float | str = "cv"
     alphas: tuple[float, ...] = ALPHAS
@@ -59,6 +60,11 @@ class Settings:
     n_permutations: int = 20
     seed: int = 0
     max_pairs: int = MAX_PAIRS
+
+    @property
+    def design(self) -> str:
+        """The name in `DESIGNS`."""
+        return "full" if self.interactions else "diagonal"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -86,7 +92,6 @@ _CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "target": ("target", ("squared", "minmax")),
     "ordered": ("difference of ordered features", ORDERED),
     "missing": ("treatment of missing values", MISSING),
-    "design": ("design", DESIGNS),
     "select": ("way to choose alpha", ("spearman", "mse")),
     "folds_over": ("unit of folds", ("items", "pairs")),
     "importance": ("importance", IMPORTANCES),
@@ -103,6 +108,7 @@ def make_settings(preset: str = "default", **changes: Any) -> Settings:
 def change_settings(settings: Settings, **changes: Any) -> Settings:
     """Other settings with some changes; a change to None is none."""
     known = [f.name for f in fields(Settings) if f.name != "preset"]
+    refuse_other_names(changes, known)
     for name in changes:
         if name not in known:
             raise UnknownName.among("setting", name, known)
@@ -129,7 +135,10 @@ def _check(settings: Settings) -> None:
         raise InvalidInput(
             "select='mse' and target='minmax' need all pairs: give folds_over='pairs' with them."
         )
-    if settings.seed < 0:
-        raise InvalidInput(f"Got seed={settings.seed}: give a whole number that is not negative.")
-    if settings.n_permutations < 1:
-        raise InvalidInput(f"Got n_permutations={settings.n_permutations}: give at least 1.")
+    for name in ("interactions", "intercept"):
+        if not isinstance(getattr(settings, name), (bool, np.bool_)):
+            raise InvalidInput(f"Got {name}={getattr(settings, name)!r}: give True or False.")
+    whole_number("seed", settings.seed, 0, LARGEST_SEED)
+    whole_number("n_folds", settings.n_folds, 2)
+    whole_number("n_permutations", settings.n_permutations, 1)
+    whole_number("max_pairs", settings.max_pairs, 1)

@@ -153,10 +153,16 @@ def worst_explained(
     *,
     n_worst: int = 10,
     distance: DistanceLike = "euclidean",
+    labels: Indices | None = None,
     max_pairs: int = MAX_PAIRS,
     seed: int = 0,
 ) -> tuple[Indices, Indices, Floats]:
     """The pairs of items with the largest squared residuals, summed over two layers.
+
+    Parameters
+    ----------
+    labels : (n_items,) of each item, such as its word: of all pairs of the same two labels only the worst is
+        named.
 
     Returns
     -------
@@ -174,12 +180,28 @@ def worst_explained(
         places, found = [], []
         for part in pairs.blocks():
             residuals = ranked.block(part) - ((_columns(differences, pairs, part) - sums.means) @ weights).T
-            top = np.argsort(-(residuals**2).sum(axis=0), kind="stable")[:n_worst]
+            top = _worst(residuals, _of_labels(labels, pairs, np.arange(part.start, part.stop)), n_worst)
             places.append(part.start + top)
             found.append(residuals[:, top])
     place, residual = np.concatenate(places), np.concatenate(found, axis=1)
-    top = np.argsort(-(residual**2).sum(axis=0), kind="stable")[:n_worst]
+    top = _worst(residual, _of_labels(labels, pairs, place), n_worst)
     return pairs.i[place[top]], pairs.j[place[top]], residual[:, top]
+
+
+def _of_labels(labels: Indices | None, pairs: Pairs, places: Indices) -> Indices | None:
+    """One number for each two labels, whichever comes first."""
+    if labels is None:
+        return None
+    a, b = labels[pairs.i[places]], labels[pairs.j[places]]
+    return np.minimum(a, b) * (int(labels.max()) + 1) + np.maximum(a, b)
+
+
+def _worst(residuals: Floats, of_labels: Indices | None, n_worst: int) -> Indices:
+    """Places of the largest squared residuals, the first of each two labels."""
+    order = np.argsort(-(residuals**2).sum(axis=0), kind="stable")
+    if of_labels is not None:
+        order = order[np.sort(np.unique(of_labels[order], return_index=True)[1])]
+    return order[:n_worst]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from thinkalike.errors import UnknownName
+import numpy as np
+
+from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures import (
     cca,
     cka,
@@ -349,6 +351,39 @@ MEASURES = MeasureTable(
 def get_measure(name: str) -> Measure:
     """The measure of that name, or an error that suggests the nearest one."""
     return MEASURES[name]
+
+
+def as_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
+    """A measure by its name; or from a function of two layers, larger for those that are more alike."""
+    if isinstance(measure, Measure):
+        return measure
+    if not callable(measure):
+        return get_measure(measure)
+    name = str(getattr(measure, "__name__", type(measure).__name__)).strip("<>")
+    if name in MEASURES or name == "features":
+        raise InvalidInput(f"The function is called {name}, as a measure of ours is: rename it.")
+    return Measure(
+        name=name,
+        prepare=lambda X, _: X,
+        compare=lambda X, Y: _one_number(measure(X, Y), name),
+        kind="similarity",
+        range=(-np.inf, np.inf),
+        invariances=frozenset(),
+        cost="its own",
+        reference="one's own",
+        question="What its function says.",
+        symmetric=False,
+    )
+
+
+def _one_number(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"The function {name} gave {type(value).__name__} for two layers: it must give one number."
+        ) from None
+    return number
 
 
 def layer_measures() -> list[str]:

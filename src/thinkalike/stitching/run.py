@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.options import one_name
 from thinkalike.progress import progress
 from thinkalike.stimuli.text import Split
 from thinkalike.stitching.checkpoint import Checkpoint
@@ -33,6 +34,7 @@ FITS = ("none", "least-squares", "task")
 TOKENS_AT_ONCE = 2048  # through a model
 
 
+@one_name
 def stitch(
     bottom: str | Path | nn.Module,
     top: str | Path | nn.Module,

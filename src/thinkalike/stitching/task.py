@@ -46,6 +46,8 @@ class TaskFit:
         "sgd" or "adamw".
     learning_rate
         0.1 for SGD and 0.001 for AdamW unless given.
+    warmup
+        200 steps, or a tenth of `steps` if that is fewer, unless given.
     weight_decay
         Pulls φ to its start, not to 0.
     start
@@ -61,7 +63,7 @@ class TaskFit:
     optimizer: Literal["sgd", "adamw"] = "sgd"
     learning_rate: float | None = None
     steps: int = 2000
-    warmup: int = 200
+    warmup: int | None = None
     clip: float = 1.0
     weight_decay: float = 1e-3
     batch_tokens: int = 1024
@@ -82,7 +84,7 @@ class TaskFit:
     def rate(self, step: int) -> float:
         """The learning rate of a step, from 0."""
         peak = self.learning_rate or LEARNING_RATES[self.optimizer]
-        warmup = min(self.warmup, self.steps)
+        warmup = min(200, self.steps // 10) if self.warmup is None else min(self.warmup, self.steps)
         if step < warmup:
             return peak * (step + 1) / warmup
         return peak * (self.steps - step) / max(1, self.steps - warmup)

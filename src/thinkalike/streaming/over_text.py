@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.options import one_name
 from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming.batches import MixedBatches, PassageBatches
 from thinkalike.streaming.checkpoint import Checkpoint
@@ -39,6 +40,7 @@ BATCHINGS = ("sequence", "tokens")
 ROWS_OF_A_BATCH = {"token": 1024, "word": 1024, "sequence": 256}
 
 
+@one_name
 def stream_cka(
     models: Sequence[str | Path | nn.Module] | Mapping[str, str | Path | nn.Module],
     text: str | Path | Sequence[Document] | PackedText,

@@ -1,0 +1,35 @@
+"""Tables in the terminal: names may wrap, numbers are never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+PADDING = 2
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    names: Sequence[str],
+    title: str | None = None,
+    console: Console | None = None,
+) -> None:
+    """Print rows of text under `columns`; those of `names` stand left and wrap where there is no room."""
+    console = console or Console()
+    table = Table(title=title, box=None, padding=(0, PADDING, 0, 0), header_style="bold")
+    needed = 0
+    for k, column in enumerate(columns):
+        if column in names:
+            table.add_column(column, overflow="fold")
+            needed += max(len(column), 12) + PADDING
+            continue
+        widest = max([len(column), *(len(row[k]) for row in rows)])
+        table.add_column(column, justify="right", no_wrap=True, min_width=widest)
+        needed += widest + PADDING
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, width=max(console.width, needed), crop=False)
