@@ -76,7 +76,7 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
 
 def write_treebank(path: Path) -> Path:
     """Sentences of the grammar as if they were a treebank."""
-    stimuli = Stimuli.from_grammar(40, 5)
+    stimuli = Stimuli.from_grammar(40, 5, grammar="salle2024")
     lines = []
     for sentence, words in stimuli.items.groupby("sentence", sort=False):
         lines += [f"# sent_id = {sentence}", f"# text = {stimuli.sentences[sentence]}"]

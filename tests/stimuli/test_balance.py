@@ -18,7 +18,9 @@ def squared_correlations(stimuli: Stimuli) -> float:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_balance_lowers_the_correlations(seed: int) -> None:
-    plain, balanced = (Stimuli.from_grammar(300, seed, balance=balance) for balance in (False, True))
+    plain, balanced = (
+        Stimuli.from_grammar(300, seed, grammar="salle2024", balance=balance) for balance in (False, True)
+    )
     assert len(balanced.sentences) == 300
     assert balanced.sentences.is_unique
     assert squared_correlations(balanced) < 0.7 * squared_correlations(plain)
@@ -27,7 +29,10 @@ def test_balance_lowers_the_correlations(seed: int) -> None:
 
 
 def test_balance_keeps_the_levels_even() -> None:
-    plain, balanced = (Stimuli.from_grammar(300, 2, balance=balance).features for balance in (False, True))
+    plain, balanced = (
+        Stimuli.from_grammar(300, 2, grammar="salle2024", balance=balance).features
+        for balance in (False, True)
+    )
     for name in ("gender", "number", "tense", "question", "part_of_speech"):
         gini = [1 - (table[name].value_counts(normalize=True) ** 2).sum() for table in (plain, balanced)]
         assert gini[1] > 0.85 * gini[0], name

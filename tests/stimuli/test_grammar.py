@@ -101,7 +101,7 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
     text = (FOLDER / "lexicon_english.toml").read_text("utf-8").replace("sneeze ", "yawn ")
     text = text.replace(" sneezes ", " yawns ").replace(" sneezed", " yawned")
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
-    stimuli = Stimuli.from_grammar(2000, lexicon=tmp_path / "mine.toml")
+    stimuli = Stimuli.from_grammar(2000, grammar="salle2024", lexicon=tmp_path / "mine.toml")
     words = set(stimuli.items["word"])
     assert {"yawn", "yawns", "yawned"} <= words
     assert not {"sneeze", "sneezes", "sneezed"} & words
@@ -110,7 +110,8 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
 def test_a_copy_of_a_shipped_grammar_makes_the_same_sentences(tmp_path: Path) -> None:
     for name in ("salle2024.toml", "lexicon_english.toml"):
         shutil.copy(FOLDER / name, tmp_path / name)
-    assert Stimuli.from_grammar(30, 1, grammar=tmp_path / "salle2024.toml") == Stimuli.from_grammar(30, 1)
+    copied = Stimuli.from_grammar(30, 1, grammar=tmp_path / "salle2024.toml")
+    assert copied == Stimuli.from_grammar(30, 1, grammar="salle2024")
 
 
 def test_shipped_grammars() -> None:
@@ -315,7 +316,7 @@ def test_the_error_of_a_lexicon_file_names_that_file(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     with pytest.raises(InvalidInput, match=r"called 'femal'\. Did you mean 'female'") as caught:
-        Stimuli.from_grammar(5, lexicon=path)
+        Stimuli.from_grammar(5, grammar="salle2024", lexicon=path)
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 

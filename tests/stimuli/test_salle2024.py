@@ -73,7 +73,7 @@ def grammar() -> Grammar:
 
 @pytest.fixture(scope="module")
 def many() -> Stimuli:
-    return Stimuli.from_grammar(3000, 0)
+    return Stimuli.from_grammar(3000, 0, grammar="salle2024")
 
 
 def test_table_s1(grammar: Grammar) -> None:
@@ -171,7 +171,9 @@ def np_features(words: list[str], english: Any) -> tuple[str | None, str, str | 
 
 
 def test_half_of_the_sentences_are_questions() -> None:
-    stimuli = Stimuli.from_grammar(1000, 2)  # "who sings" and its like are not exhausted yet
+    stimuli = Stimuli.from_grammar(
+        1000, 2, grammar="salle2024"
+    )  # "who sings" and its like are not exhausted yet
     first = stimuli.features["word_position"] == 0
     questions = (stimuli.features["question"][first] == "True").sum()
     assert questions == pytest.approx(500, abs=1)
@@ -218,8 +220,8 @@ def test_the_words_are_common(lexicon_rows: Any) -> None:
 
 
 def test_capitals_and_stops() -> None:
-    plain = Stimuli.from_grammar(200, 5)
-    dressed = Stimuli.from_grammar(200, 5, capital=True, full_stop=True)
+    plain = Stimuli.from_grammar(200, 5, grammar="salle2024")
+    dressed = Stimuli.from_grammar(200, 5, grammar="salle2024", capital=True, full_stop=True)
     for text, other in zip(plain.sentences, dressed.sentences, strict=True):
         mark = (
             "?"

@@ -131,7 +131,7 @@ def _presets(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     n = work.settings.preset_sentences
     if not n:
         return
-    stimuli = Stimuli.from_grammar(n, work.settings.seed)
+    stimuli = Stimuli.from_grammar(n, work.settings.seed, grammar="salle2024")
     found = [work.profiles(work.models, stimuli, preset=preset) for preset in ("default", "salle2024")]
     same = verdicts.same_story(*(taus_of(one) for one in found))
     tops = [[top for p in one.values() for top in dominant(importance_table(p))] for one in found]

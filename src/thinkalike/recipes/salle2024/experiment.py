@@ -64,7 +64,7 @@ class Work:
 
     @property
     def stimuli(self) -> Stimuli:
-        return Stimuli.from_grammar(self.settings.sentences, self.settings.seed)
+        return Stimuli.from_grammar(self.settings.sentences, self.settings.seed, grammar="salle2024")
 
     def place(self, model: str) -> str:
         return locate(model, self.settings.models_folder)
