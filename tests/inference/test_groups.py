@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.clusters import cluster_models
+from thinkalike.inference.clusters import cluster_models, partition
 from thinkalike.inference.groups import compare_groups, relabellings
 
 
@@ -37,8 +37,14 @@ def test_means_and_separation_by_hand() -> None:
     assert table.loc["a – b", "mean"] == pytest.approx(d[:2, 2:].mean())
     assert table["n_pairs"].to_dict() == {"a – a": 1, "a – b": 6, "b – b": 3}
     assert table["within"].to_dict() == {"a – a": True, "a – b": False, "b – b": True}
-    within = np.mean([d[0, 1], d[2, 3], d[2, 4], d[3, 4]])
-    assert found.separation["separation"][0] == pytest.approx(d[:2, 2:].mean() - within)
+    # Every group counts alike, and distances count by their squares.
+    within = (d[0, 1] ** 2 + np.mean([d[2, 3] ** 2, d[2, 4] ** 2, d[3, 4] ** 2])) / 2
+    between = np.mean(d[:2, 2:] ** 2)
+    assert found.separation["separation"][0] == pytest.approx(np.sqrt(between) - np.sqrt(within))
+    as_it_is = compare_groups(d, ["a", "a", "b", "b", "b"], squared=False, n_resamples=50).separation
+    within = (d[0, 1] + np.mean([d[2, 3], d[2, 4], d[3, 4]])) / 2
+    assert as_it_is["separation"][0] == pytest.approx(d[:2, 2:].mean() - within)
+    assert as_it_is[["low", "high"]].isna().all(axis=None)  # a group of two has no jackknife
 
 
 def test_one_pair_has_no_interval() -> None:
@@ -134,6 +140,12 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     assert not first.means.equals(other.means)
 
 
+def test_values_below_zero_are_no_distances() -> None:
+    d = -distances(FIVE, np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match=r"below 0 \(-.*say squared=False"):
+        compare_groups(d, FIVE)
+
+
 class TestClusters:
     def test_planted_groups_are_found(self) -> None:
         d = distances(FIVE, np.random.default_rng(6), apart=2.0, own=0.1)
@@ -151,6 +163,25 @@ class TestClusters:
         ]
         assert np.mean([one.p <= 0.05 for one in found]) <= 0.2
         assert abs(np.mean([one.adjusted_rand for one in found])) < 0.15
+
+    def test_models_that_are_far_from_all_do_not_hide_the_groups(self) -> None:
+        """Each model has an effect of its own, four times as large as the groups: a tree finds nothing."""
+        rng = np.random.default_rng(10)
+        groups = ["a"] * 10 + ["b"] * 10
+        found = [cluster_models(distances(groups, rng, apart=0.12), groups=groups) for _ in range(20)]
+        assert np.mean([one.adjusted_rand >= 0.8 for one in found]) >= 0.8
+
+    def test_the_partition_is_the_best_of_all(self) -> None:
+        d = distances(FIVE, np.random.default_rng(11), apart=0.02)[:8, :8]
+        rows, m = d.sum(axis=1) / 6, 8
+        alike = -0.5 * (d - rows[:, None] - rows[None, :] + rows.sum() / 7)
+
+        def worth(labels: np.ndarray) -> float:
+            clusters = [np.flatnonzero(labels == c) for c in (0, 1)]
+            return sum(alike[i, j] / len(c) for c in clusters for i in c for j in c if i != j)
+
+        every = [np.array([(k >> i) & 1 for i in range(m)]) for k in range(1, 2**m - 1)]
+        assert worth(partition(d, 2)) == pytest.approx(max(map(worth, every)))
 
     def test_agreement_is_sklearns(self) -> None:
         d = distances(FIVE, np.random.default_rng(8), apart=0.3)

@@ -1,4 +1,14 @@
-"""Clusters of models: what their distances group together, and whether given groups are found again."""
+r"""Clusters of models: what their distances group together, and whether given groups are found again.
+
+A tree splits off first whoever is far from everybody. So the clusters are not cut from the tree: they are the
+partition that keeps together what is close *for these two models*. With the mean distance of each model taken
+away (A = the distances, U-centred, times −½) it maximises
+
+    Σ_clusters (1 / size) Σ_{i ≠ j in the cluster} A_ij
+
+which is k-means on the distances without the diagonal: a model that is far from all gains nothing by a
+cluster of its own.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +31,7 @@ Method = Literal["average", "complete", "single", "ward", "weighted"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clusters:
-    """A hierarchical clustering of models, and how well it agrees with given groups."""
+    """A partition of models, their tree, and how well the partition agrees with given groups."""
 
     systems: tuple[str, ...]
     labels: Labels = field()
@@ -62,12 +72,13 @@ def cluster_models(
     n_permutations: int = 9999,
     seed: int = 0,
 ) -> Clusters:
-    """Cluster models hierarchically by their distances (m, m), and compare the clusters with given groups.
+    """Cluster models by their distances (m, m), and compare the clusters with given groups.
 
     As many clusters as groups unless `n_clusters` says otherwise. The agreement is the adjusted Rand index
-    (Hubert and Arabie 1985); p is the share of relabellings of the models that reach it.
+    (Hubert and Arabie 1985); p is the share of relabellings of the models that reach it. `method` is that of
+    the tree, which is drawn beside the clusters and need not agree with them.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
     from sklearn.metrics import adjusted_rand_score
 
@@ -83,7 +94,7 @@ def cluster_models(
     # Penalties may depend on the direction; a tree cannot.
     symmetric = (np.asarray(distances, dtype=np.float64) + np.transpose(distances)) / 2
     merges = linkage(squareform(symmetric, checks=False), method=method, optimal_ordering=True)
-    labels = fcluster(merges, n_clusters, criterion="maxclust").astype(np.int64) - 1
+    labels = partition(symmetric, n_clusters, seed=seed)
     found, p = float("nan"), float("nan")
     if groups is not None:
         _, codes = np.unique([str(g) for g in groups], return_inverse=True)
@@ -101,6 +112,55 @@ def cluster_models(
         p=p,
         settings={"n_clusters": n_clusters, "method": method, "seed": seed},
     )
+
+
+def partition(distances: Floats, n_clusters: int, *, n_starts: int = 50, seed: int = 0) -> Labels:
+    """The best of `n_starts` random partitions of the models after single models were moved, (m,) from 0.
+
+    Clusters are numbered in the order of their first models.
+    """
+    m = len(distances)
+    if m <= n_clusters or m < 4:  # a model each, or too few to take the means of models away
+        return _few(distances, n_clusters)
+    rows = distances.sum(axis=1) / (m - 2)
+    alike = -0.5 * (distances - rows[:, None] - rows[None, :] + rows.sum() / (m - 1))
+    np.fill_diagonal(alike, 0.0)
+    rng = np.random.default_rng(seed)
+    starts = [rng.permutation(np.arange(m) % n_clusters) for _ in range(n_starts)]
+    _, labels = max((_climb(alike, start) for start in starts), key=lambda found: found[0])
+    _, first, numbered = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[numbered].astype(np.int64)
+
+
+def _climb(alike: Floats, labels: Labels) -> tuple[float, Labels]:
+    """Move the model that gains most to another cluster, as long as one gains; no cluster is emptied."""
+    labels, everyone = labels.copy(), np.arange(len(labels))
+    k = int(labels.max()) + 1
+    while True:
+        members = np.eye(k)[labels]
+        sizes, to_cluster = members.sum(axis=0), alike @ members
+        sums = (members * to_cluster).sum(axis=0)
+        own = sizes[labels]
+        left = (sums[labels] - 2 * to_cluster[everyone, labels]) / np.maximum(own - 1, 1) - sums[labels] / own
+        gain = left[:, None] + (sums + 2 * to_cluster) / (sizes + 1) - sums / sizes
+        gain[everyone, labels] = 0.0
+        gain[own == 1] = -np.inf
+        i, b = np.unravel_index(int(gain.argmax()), gain.shape)
+        if gain[i, b] <= 1e-12 * np.abs(alike).max():
+            return float((sums / sizes).sum()), labels
+        labels[i] = b
+
+
+def _few(distances: Floats, n_clusters: int) -> Labels:
+    """Of at most three models, or as many as clusters: the closest two first."""
+    m = len(distances)
+    if n_clusters >= m:
+        return np.arange(m)
+    if n_clusters == 1:
+        return np.zeros(m, dtype=np.int64)
+    apart = np.where(np.eye(m, dtype=bool), np.inf, distances)
+    i, j = np.unravel_index(int(apart.argmin()), apart.shape)
+    return np.array([int(k not in (i, j)) for k in range(m)])
 
 
 def _together(a: Labels, b: Labels) -> int:

@@ -1,6 +1,7 @@
 """Groups of models: how alike models are within groups and between them.
 
-Pairs share models, so pairs are not independent: intervals resample models, tests relabel them.
+Pairs share models, so pairs are not independent: the ranges of means resample models, and the separation of
+the groups is tested by relabelling them (`separation.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
 
 if TYPE_CHECKING:
@@ -35,9 +37,9 @@ class GroupComparison:
     means: pd.DataFrame = field()
     """One row per layer and pair of groups: layer, pair, within (one group?), mean, low, high, n_pairs"""
     separation: pd.DataFrame = field()
-    """One row per layer: how much farther apart models of different groups are than models of one (mean
-    between − mean within for distances, the reverse for similarities) with low, high, p of that layer, and
-    p_any, corrected for having looked at all layers"""
+    """One row per layer: how much farther apart models of different groups are than models of one, all groups
+    counting alike (between − within for distances, the reverse for similarities), with low, high, p of that
+    layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05"""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
@@ -60,6 +62,7 @@ def compare_groups(
     systems: Sequence[str] | None = None,
     layers: Sequence[Layer | float] | None = None,
     kind: Literal["similarity", "distance"] = "distance",
+    squared: bool | None = None,
     n_resamples: int = 2000,
     n_permutations: int = 9999,
     confidence: float = 0.95,
@@ -71,24 +74,41 @@ def compare_groups(
     ----------
     values : (m, m) between models, or (n_layers, m, m) layer by layer; not symmetric if direction matters.
     groups : of each of the m models; at least two groups of at least two models.
-    n_resamples : bootstrap samples of *models*, with replacement within their groups. Pairs of a model with
-        its own copy are left out.
+    squared : whether groups are separated by squared values, as is right for distances: then groups with one
+        centre and unlike spread have separation 0. The separation is then √(mean square between) −
+        √(mean square within), in the unit of the distances. False for what adds up as it is (similarities,
+        penalties, losses). None: squared for distances.
+    n_resamples : bootstrap samples of *models* for the ranges of the means, with replacement within their
+        groups. Pairs of a model with its own copy are left out.
     n_permutations : relabellings of the models by group; all of them where they are fewer.
     """
     stack, names, layer_names = _checked(values, groups, systems, layers)
     order, codes = np.unique([str(g) for g in groups], return_inverse=True)
     rng = np.random.default_rng(seed)
     copies = _resampled(codes, n_resamples, rng)
-    labellings = relabellings(codes, n_permutations, rng)
+    labellings = np.stack(relabellings(codes, n_permutations, rng))
     ends = [(1 - confidence) / 2, (1 + confidence) / 2]
-    sign = 1.0 if kind == "distance" else -1.0
+    squared = kind == "distance" if squared is None else squared
+    lowest = float(stack[:, ~np.eye(len(codes), dtype=bool)].min())
+    if squared and lowest < 0:
+        raise InvalidInput(
+            f"Some values are below 0 ({lowest:.3g}), so they are no distances: "
+            "say squared=False for penalties and the like."
+        )
+    found = separations(
+        stack**2 if squared else stack if kind == "distance" else -stack,
+        codes,
+        labellings,
+        confidence=confidence,
+    )
     return GroupComparison(
         systems=names,
         groups=tuple(str(g) for g in groups),
         kind=kind,
         means=_means(stack, layer_names, order, codes, copies, ends),
-        separation=_separations(sign * stack, layer_names, codes, copies, labellings, ends),
+        separation=_separation_frame(found, layer_names, stack, codes, squared=squared),
         settings={
+            "squared": squared,
             "n_resamples": n_resamples,
             "n_permutations": len(labellings),
             "confidence": confidence,
@@ -121,28 +141,26 @@ def _means(
     return pd.DataFrame(rows)
 
 
-def _separations(
-    stack: Floats,
-    layers: Sequence[Any],
-    codes: Labels,
-    copies: Floats,
-    labellings: list[Labels],
-    ends: list[float],
+def _separation_frame(
+    found: Sequence[Separation], layers: Sequence[Any], stack: Floats, codes: Labels, *, squared: bool
 ) -> pd.DataFrame:
-    """Of distances: mean between groups − mean within, its interval over models, and p over relabellings."""
-    between, within = _between_and_within(codes)
-    found = _separation(stack, codes)
-    null = np.array([_separation(stack, labelling) for labelling in labellings])
     rows = []
-    for k, (layer, matrix) in enumerate(zip(layers, stack, strict=True)):
-        resampled = _weighted_means(matrix, between, copies) - _weighted_means(matrix, within, copies)
-        low, high = np.nanquantile(resampled, ends)
-        beaten = null >= found[k] - 1e-12 * np.abs(stack).max()  # the same partition again, but for rounding
-        p, p_any = beaten[:, k].mean(), beaten.any(axis=1).mean()
+    for layer, one, matrix in zip(layers, found, stack, strict=True):
+        value, low, high = one.value, one.low, one.high
+        if squared:
+            within = _mean_square_within(matrix, codes)
+            value, low, high = (
+                float(np.sqrt(np.maximum(within + q, 0.0)) - np.sqrt(within)) for q in (value, low, high)
+            )
         rows.append(
-            {"layer": layer, "separation": found[k], "low": low, "high": high, "p": p, "p_any": p_any}
+            {"layer": layer, "separation": value, "low": low, "high": high, "p": one.p, "p_any": one.p_any}
         )
     return pd.DataFrame(rows)
+
+
+def _mean_square_within(matrix: Floats, codes: Labels) -> float:
+    """Every group counting alike."""
+    return float(np.mean([(matrix[_pairs(codes, g, g)] ** 2).mean() for g in np.unique(codes)]))
 
 
 def _checked(
@@ -186,17 +204,6 @@ def _pairs(codes: Labels, a: int, b: int) -> npt.NDArray[np.bool_]:
     """Ordered pairs of different models, one of group `a` and one of group `b`."""
     one = (codes[:, None] == a) & (codes[None, :] == b)
     return (one | one.T) & ~np.eye(len(codes), dtype=bool)
-
-
-def _between_and_within(codes: Labels) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    same = codes[:, None] == codes[None, :]
-    return ~same, same & ~np.eye(len(codes), dtype=bool)
-
-
-def _separation(stack: Floats, codes: Labels) -> Floats:
-    """Mean between groups − mean within, for each matrix: (n_layers,)."""
-    between, within = _between_and_within(codes)
-    return stack[:, between].mean(axis=1) - stack[:, within].mean(axis=1)
 
 
 def _resampled(codes: Labels, n: int, rng: np.random.Generator) -> Floats:

@@ -165,13 +165,13 @@ def judge(
     )
     cost = penalties(measured.inside)
     cost_means, right_means = directed(cost), directed(measured.outside)
-    cost_groups = compare(cost, layers=measured.shares, kind="distance")
+    cost_groups = compare(cost, layers=measured.shares, kind="distance", squared=False)
     cka = {
         name: compare(one.cka, layers=measured.shares, kind="similarity")
         for name, one in measured.geometry.items()
     }
     distances = compare(measured.geometry[PAPER_VARIANT].distances, kind="distance")
-    barrier = compare(measured.barriers, kind="distance")
+    barrier = compare(measured.barriers, kind="distance", squared=False)
     clusters = _clusters(measured, cost, settings)
     seeds = looked_at[~looked_at["model"].str.startswith("taught")]
     statements = (
