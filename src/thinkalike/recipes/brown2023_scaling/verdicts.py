@@ -14,7 +14,7 @@ import numpy as np
 from thinkalike.inference.agreement import spearman
 from thinkalike.inference.blocks import Blocks, Floats, find_blocks
 from thinkalike.recipes.findings import Statement, Verdict
-from thinkalike.wording import listed, number
+from thinkalike.wording import listed, number, p_text
 
 Values = Mapping[tuple[str, str], Floats]
 TREND = 0.8
@@ -68,9 +68,8 @@ def blocks_within(found: Mapping[str, Blocks | None]) -> Statement:
         paper=paper,
         found=(
             f"The best blocks of {largest} have {_lengths(top)}, with CKA {number(top.within)} within and "
-            f"{number(top.between)} between them. They describe the matrix {_than(top)} than a "
-            f"likeness that fades with distance ({100 * top.explained:.0f} % and "
-            f"{100 * top.by_distance:.0f} % of the variance)."
+            f"{number(top.between)} between them, and explain {100 * top.explained:.0f} % of the variance. "
+            f"{_than(top)}."
         ),
         verdict="agrees" if top.better else "differs",
         numbers={
@@ -293,10 +292,10 @@ def state_space(name: str, values: Floats, other: str, beside: Floats) -> Statem
     inside, outside = mean_within(values), mean_within(beside)
     text = (
         f"Mean CKA between blocks is {number(inside)} in {name}, against {number(outside)} in {other}. The "
-        f"best blocks of {name}, of {_lengths(found)}, describe it {_than(found)} than a likeness that "
-        "fades with distance"
+        f"best blocks of {name} have {_lengths(found)}. {_than(found)}."
     )
-    text += f"; those of {other}, of {_lengths(around)}, {_than(around)}." if around is not None else "."
+    if around is not None:
+        text += f" Those of {other} have {_lengths(around)}. {_than(around)}."
     verdict: Verdict = "differs" if found.better or inside >= outside else "agrees"
     if around is None or not around.better:
         verdict = "cannot be tested"
@@ -339,7 +338,9 @@ def _in_blocks(found: Mapping[str, Blocks | None]) -> dict[str, Blocks]:
 
 
 def _than(blocks: Blocks) -> str:
-    return "better" if blocks.better else "no better"
+    """Blocks are told from layers that stand anywhere on a line."""
+    alike = "less" if blocks.better else "as much"
+    return f"Layers at random places on a line look {alike} like blocks ({p_text(blocks.p)})"
 
 
 def _lengths(blocks: Blocks) -> str:

@@ -146,15 +146,15 @@ def two_blocks(similarities: Mapping[str, Floats], state_space: str) -> Statemen
         return Statement(paper, f"{state_space} has too few layers for two blocks.", "cannot be tested")
     others = {n: b for n, b in found.items() if n != state_space and b is not None}
     low, high = mamba.lengths
-    than = "better" if mamba.better else "no better"
+    than = "less" if mamba.better else "as much"
     beside = listed([f"{signed(b.contrast)} in {n}" for n, b in others.items()]) if others else "–"
     return Statement(
         paper=paper,
         found=(
             f"The best cut of {state_space} is between layers {low} and {low + 1}: τ_w is "
             f"{number(mamba.within)} within and {number(mamba.between)} between the two blocks (difference "
-            f"{signed(mamba.contrast)}; {beside}). Two blocks describe the matrix {than} than a likeness "
-            "that fades with distance."
+            f"{signed(mamba.contrast)}; {beside}). Layers at random places on a line look "
+            f"{than} like blocks ({p_text(mamba.p)})."
         ),
         verdict="agrees" if mamba.better else "differs",
         numbers={
@@ -164,6 +164,7 @@ def two_blocks(similarities: Mapping[str, Floats], state_space: str) -> Statemen
             "between": mamba.between,
             "variance explained by blocks": mamba.explained,
             "variance explained by distance": mamba.by_distance,
+            "p of the blocks": mamba.p,
             **{f"contrast, {name}": blocks.contrast for name, blocks in others.items()},
         },
         figure="similarity",
