@@ -2,14 +2,14 @@ r"""Do the layers of a model fall into blocks, or are they places on a line?
 
 Constant blocks (every block of layers has one mean similarity with every other) leave a share φ of the
 variance over pairs of layers unexplained. Layers on a line, similarity falling with |t_i − t_j|, look like
-blocks too where the steps happen to be uneven. So φ is held against layers that were put on a line *at random*
-(the gaps between them are exponential, the most uneven gaps that have no structure), for similarities that
-fall in several ways: the least favourable of them counts. p is how often such a gradient looks as much like
-blocks, with any of the numbers of blocks that were tried.
+blocks too where the steps happen to be uneven. So φ is held against layers put on a line *at random* (gaps
+between them are exponential, the most uneven that have no structure), for similarities that fall in
+several ways: the least favourable of them counts. p is how often such a gradient looks as much like blocks,
+with any of the numbers of blocks that were tried.
 
 What sentences differ in is no structure. With the matrices of two halves of the sentences, φ is the share of
-what *both* halves show: Σ r r' / Σ c c', with residuals r and deviations c of the one and r', c' of the other,
-and the gradients get the same noise. Without halves, noise counts as lack of blocks.
+what *both* halves show: Σ r r' / Σ c c', with residuals r and deviations c of the one half and r', c' of the
+other, and the gradients get the same noise. Without halves, noise counts as lack of blocks.
 """
 
 from __future__ import annotations

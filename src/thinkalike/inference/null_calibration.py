@@ -11,9 +11,9 @@ One permutation goes to all layers, and means and maxima over layers are taken i
 the same mean, the same maximum.
 
 **What may be exchanged.** Words of one sentence depend on each other, so sentences move as wholes, and a
-sentence can only stand in for another with as many items. Word k of one sentence then meets word k of another:
-what all systems share because they see the length of the sentence and the place in it stays in the null, and
-does not count as likeness. Items that belong to no sentence are exchanged one by one.
+sentence can only stand in for another with as many items. Word k of one sentence then meets word k of
+another: what all systems share because they see the length of the sentence and the place in it stays in the
+null, and does not count as likeness. Items that belong to no sentence are exchanged one by one.
 """
 
 from __future__ import annotations

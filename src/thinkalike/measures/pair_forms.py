@@ -19,6 +19,9 @@ from thinkalike.errors import InvalidInput
 from thinkalike.measures.cka import prepare_gaussian, prepare_linear, u_centred
 from thinkalike.measures.inputs import Array, Layer, as_layer
 from thinkalike.measures.rdms import CORRELATIONS, DISTANCES, prepare_items
+from thinkalike.pairs.distances import QuadraticTarget
+from thinkalike.pairs.pairset import Pairs
+from thinkalike.pairs.ranks import pair_distances, standardised_ranks
 
 Single = npt.NDArray[np.float32]
 
@@ -74,19 +77,20 @@ def _gaussian(X: Layer, name: str) -> PairForm:
 
 
 def _distances(X: Layer, name: str, *, distance: str, correlation: str) -> PairForm:
-    from thinkalike.measures.distances import Pairs, standardised_ranks  # compiles with Numba
-
-    squared = Pairs.of(len(X), max_pairs=len(X) ** 2).squared_distances(
-        prepare_items(X, name, distance=distance)
-    )
-    if np.ptp(squared) <= 1e-6 * squared.max():
-        raise InvalidInput(
-            f"All pairs of items are equally far apart in {name}: there is no order to correlate. Leave it out."
-        )
+    C = prepare_items(X, name, distance=distance)
+    target, pairs = QuadraticTarget(((1.0, C),)), Pairs(len(C))
     if correlation == "spearman":
-        return _unit(standardised_ranks(squared).astype(np.float64), None, name)
-    values = np.sqrt(squared, dtype=np.float64) if distance == "euclidean" else squared.astype(np.float64)
-    return _unit(values - values.mean(), None, name)
+        values = standardised_ranks(pairs, target).astype(np.float64)
+    else:
+        squared, _ = pair_distances(pairs, target)
+        values = np.sqrt(squared) if distance == "euclidean" else squared
+        values = np.where(np.ptp(values) > 1e-7 * values.max(), values - values.mean(), np.nan)
+    if np.isnan(values[0]):
+        raise InvalidInput(
+            f"All pairs of items are equally far apart in {name}: there is no order to correlate. "
+            "Leave it out."
+        )
+    return _unit(values, None, name)
 
 
 def _condensed(gram: Array) -> Array:
