@@ -111,9 +111,9 @@ def test_number_falls() -> None:
 
 
 def test_matrices_agree() -> None:
-    check(verdicts.matrices_agree(Agreement("features", "rsa", 0.6, 0.001, 0.01, 0.3, 99)), "agrees")
-    check(verdicts.matrices_agree(Agreement("features", "rsa", 0.6, 0.001, 0.2, 0.3, 99)), "differs")
-    check(verdicts.matrices_agree(Agreement("features", "rsa", -0.2, 0.9, 0.9, 0.3, 99)), "differs")
+    check(verdicts.matrices_agree(Agreement("features", "rsa", 0.6, 0.01, 0.4, 0.3, 99)), "agrees")
+    check(verdicts.matrices_agree(Agreement("features", "rsa", 0.6, 0.2, 0.4, 0.3, 99)), "differs")
+    check(verdicts.matrices_agree(Agreement("features", "rsa", -0.2, 0.9, 0.4, 0.3, 99)), "differs")
 
 
 def test_most_and_least_alike() -> None:

@@ -176,10 +176,10 @@ def plant_comparison(
                 a="features",
                 b="rsa",
                 rho=float(spearmanr(tau[upper], rsa[upper]).statistic),
-                p_all=0.001,
-                p_within=0.012,
+                p_smooth=0.012,
+                expected=0.35,
                 rho_between=0.41,
-                n_permutations=999,
+                n_surrogates=199,
             ),
         ),
         layer_maps={

@@ -1,17 +1,32 @@
-"""Do two matrices over the same layers tell the same story? Spearman ρ, and Mantel tests for it."""
+r"""Do two matrices over the same layers tell the same story? Spearman's ρ, beside what smoothness gives.
+
+A layer is much like the one before it, by any measure. So two matrices that have nothing to do with each
+other still agree, and permuting layers, which makes neighbours strangers, is no null for that. Here each
+matrix is turned into trajectories (a point per layer, by classical scaling), and those into *surrogates*:
+
+- every system starts where it started;
+- its steps have the lengths that they had, in a random order;
+- their directions turn as smoothly as they did: the discrete cosine transform of the unit steps keeps the
+  size of every frequency, and each gets a new direction at random, drawn with the spread that steps have.
+
+ρ is held against three nulls: the first matrix with surrogates of the second, surrogates of the first with
+the second, and surrogates of both. They are exact in different worlds; p is the median of the three.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.fft import dct, idct
 from scipy.stats import rankdata
 
 from thinkalike.labels import Floats, Row, span_of, systems_of
 
-Order = npt.NDArray[np.int64]
+EUCLIDEAN = 0.01
+"""Of the squared distances, the share that no points can have; below it they are taken as those of points"""
 
 
 @dataclass(frozen=True)
@@ -23,13 +38,13 @@ class Agreement:
     """The measures"""
     rho: float
     """Spearman over all pairs of different layers"""
-    p_all: float
-    """Mantel: layers of one matrix permuted freely. Lenient: neighbouring layers are alike in anything"""
-    p_within: float
-    """Mantel: layers permuted within their own model only, so the blocks of the models stay"""
+    p_smooth: float
+    """How often unrelated trajectories that are as smooth agree as much; NaN without a step in any system"""
+    expected: float
+    """The mean ρ of such trajectories: what smoothness alone gives"""
     rho_between: float
     """Spearman over the pairs of layers of different models; NaN for one model"""
-    n_permutations: int
+    n_surrogates: int
 
 
 def agreement(
@@ -39,49 +54,106 @@ def agreement(
     second: Floats,
     rows: Sequence[Row],
     *,
-    n_permutations: int = 9_999,
+    n_surrogates: int = 199,
     seed: int = 0,
 ) -> Agreement:
-    """Compare two matrices (n, n) over the same `rows`; pairs with a NaN in either are left out.
-
-    The Mantel test (Mantel 1967) permutes rows and columns of one matrix together; p counts the identity as
-    one draw.
-    """
+    """Compare two similarity matrices (n, n) over the same `rows`; pairs with a NaN in one are left out."""
     valid = np.triu(np.isfinite(first) & np.isfinite(second), k=1)
     system = np.array([row[0] for row in rows])
     between = valid & (system[:, None] != system)
-    rng = np.random.default_rng(seed)
-    whole, by_model = (
-        [np.arange(len(rows))],
-        [np.arange(len(rows))[span_of(rows, s)] for s in systems_of(rows)],
-    )
+    spans = [span_of(rows, s) for s in systems_of(rows)]
+    rho = spearman(first[valid], second[valid])
+    p, expected = float("nan"), float("nan")
+    if np.isfinite(rho) and any(span.stop - span.start > 1 for span in spans):
+        p, expected = _against_surrogates(first, second, valid, spans, n_surrogates, seed)
     return Agreement(
         a=a,
         b=b,
-        rho=spearman(first[valid], second[valid]),
-        p_all=mantel(first, second, valid, _orders(whole, n_permutations, rng)),
-        p_within=mantel(first, second, valid, _orders(by_model, n_permutations, rng)),
+        rho=rho,
+        p_smooth=p,
+        expected=expected,
         rho_between=spearman(first[between], second[between]),
-        n_permutations=n_permutations,
+        n_surrogates=n_surrogates,
     )
 
 
-def mantel(first: Floats, second: Floats, valid: npt.NDArray[np.bool_], orders: Iterator[Order]) -> float:
-    """One-sided p of the Spearman correlation of two symmetric matrices over the `valid` pairs.
+def _against_surrogates(
+    first: Floats,
+    second: Floats,
+    valid: npt.NDArray[np.bool_],
+    spans: Sequence[slice],
+    n_surrogates: int,
+    seed: int,
+) -> tuple[float, float]:
+    """The median p of the three nulls, and the mean ρ of surrogates with surrogates."""
+    rng = np.random.default_rng(seed)
+    x, y = _unit_ranks(first[valid]), _unit_ranks(second[valid])
+    observed = float(x @ y)
+    like_first, like_second = (
+        _unit_ranks(-surrogate_distances(trajectories(m), spans, n_surrogates, rng)[:, valid])
+        for m in (first, second)
+    )
+    both = (like_first @ like_second.T).ravel()
+    nulls = (like_second @ x, like_first @ y, both)
+    p = np.median([(1 + (null >= observed - 1e-9).sum()) / (1 + len(null)) for null in nulls])
+    return float(p), float(both.mean())
 
-    Ranks are taken once: a permutation moves pairs to pairs, so the ranks move with them.
+
+def trajectories(similarity: Floats) -> Floats:
+    """Points (n, k) whose distances are 1 − similarity where such points exist, else its square root.
+
+    1 − s is a distance for some measures and a squared distance for others (of unit vectors with product s).
     """
-    if not valid.any():
-        return float("nan")
-    x, y = _standardised_ranks(first, valid), _standardised_ranks(second, valid)
-    observed = float((x * y).sum())
-    if not np.isfinite(observed):
-        return float("nan")
-    at_least, n_orders = 1, 1
-    for order in orders:
-        at_least += float((x * y[np.ix_(order, order)]).sum()) >= observed - 1e-9
-        n_orders += 1
-    return at_least / n_orders
+    own = np.diag(similarity)
+    apart = np.maximum((own[:, None] + own[None, :]) / 2 - similarity, 0.0)
+    apart[~np.isfinite(apart)] = np.nanmean(apart)
+    np.fill_diagonal(apart, 0.0)
+    points, missing = _classical(apart**2)
+    return points if missing <= EUCLIDEAN else _classical(apart)[0]
+
+
+def _classical(squared: Floats) -> tuple[Floats, float]:
+    """Classical scaling, and the size of what no points can have (negative eigenvalues) beside the rest."""
+    n = len(squared)
+    J = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(-0.5 * J @ squared @ J)
+    kept = values > 1e-9 * max(values.max(), 1e-300)
+    missing = -values[values < 0].sum() / max(values[kept].sum(), 1e-300)
+    return vectors[:, kept] * np.sqrt(values[kept]), float(missing)
+
+
+def surrogate_distances(points: Floats, spans: Sequence[slice], n: int, rng: np.random.Generator) -> Floats:
+    """Squared distances (n, n_layers, n_layers) of `n` surrogates of the trajectories in `points`."""
+    steps = [np.diff(points[span], axis=0) for span in spans]
+    every = np.concatenate(steps)
+    spread, axes = np.linalg.eigh(every.T @ every)
+    colour = np.sqrt(np.maximum(spread, 0.0))[:, None] * axes.T
+    drawn = np.concatenate(
+        [_surrogates(points[span][0], own, colour, n, rng) for span, own in zip(spans, steps, strict=True)],
+        axis=1,
+    )
+    gram = drawn @ np.swapaxes(drawn, 1, 2)
+    norms = np.einsum("kii->ki", gram)
+    squared: Floats = norms[:, :, None] + norms[:, None, :] - 2 * gram
+    return squared
+
+
+def _surrogates(start: Floats, steps: Floats, colour: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """(n, n_layers, k) trajectories from `start`."""
+    begin = np.broadcast_to(start, (n, 1, len(start)))
+    if not len(steps):
+        return begin
+    lengths = np.maximum(np.linalg.norm(steps, axis=1), 1e-300)
+    frequencies = np.linalg.norm(dct(steps / lengths[:, None], axis=0, norm="ortho"), axis=1)
+    turned = _unit(rng.standard_normal((n, *steps.shape)) @ colour) * frequencies[:, None]
+    directions = _unit(idct(turned, axis=1, norm="ortho"))
+    moved = directions * rng.permuted(np.tile(lengths, (n, 1)), axis=1)[..., None]
+    return np.concatenate([begin, start + moved.cumsum(axis=1)], axis=1)
+
+
+def _unit(vectors: Floats) -> Floats:
+    unit: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-300)
+    return unit
 
 
 def spearman(x: Floats, y: Floats) -> float:
@@ -94,17 +166,7 @@ def spearman(x: Floats, y: Floats) -> float:
     return float(ranks[0] @ ranks[1] / norms.prod()) if norms.all() else float("nan")
 
 
-def _standardised_ranks(matrix: Floats, valid: npt.NDArray[np.bool_]) -> Floats:
-    """Centred, unit-norm ranks of the valid pairs, mirrored; 0 elsewhere."""
-    ranks = rankdata(matrix[valid])
-    ranks = ranks - ranks.mean()
-    norm = np.sqrt((ranks**2).sum())
-    result = np.zeros(matrix.shape)
-    result[valid] = ranks / norm if norm else np.nan
-    return result + result.T
-
-
-def _orders(groups: Sequence[Order], n_permutations: int, rng: np.random.Generator) -> Iterator[Order]:
-    """Random orders of the rows that shuffle within each group."""
-    for _ in range(n_permutations):
-        yield np.concatenate([rng.permutation(group) for group in groups])
+def _unit_ranks(values: Floats) -> Floats:
+    """Ranks along the last axis, centred and of length 1."""
+    ranks = rankdata(values, axis=-1)
+    return _unit(ranks - ranks.mean(axis=-1, keepdims=True))

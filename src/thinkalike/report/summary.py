@@ -250,23 +250,27 @@ def _agreement(agreement: Agreement) -> str:
     between = ""
     if np.isfinite(agreement.rho_between):
         between = f", ρ = {number(agreement.rho_between)} between systems only"
+    chance = ""
+    if np.isfinite(agreement.p_smooth):
+        chance = (
+            f" Layers that change as smoothly, but have nothing to do with each other, give "
+            f"{number(agreement.expected)} on average ({p_text(agreement.p_smooth)})."
+        )
     return (
         f"The matrices of {value_label(agreement.a)} and {value_label(agreement.b)} order the pairs of "
-        f"layers alike at ρ = {number(agreement.rho)}{between} (Mantel {p_text(agreement.p_all)} over all "
-        f"layers, {p_text(agreement.p_within)} permuting within systems only, the stricter test; "
-        f"{agreement.n_permutations:,} permutations)."
+        f"layers alike at ρ = {number(agreement.rho)}{between}.{chance}"
     )
 
 
 def _agreement_table(agreements: Sequence[Agreement]) -> tuple[tuple[str, ...], ...]:
-    header = ("matrices", "ρ", "ρ between systems", "p, all layers", "p, within systems")
+    header = ("matrices", "ρ", "ρ between systems", "ρ of smooth, unrelated ones", "p")
     rows = (
         (
             f"{value_label(a.a)} × {value_label(a.b)}",
             number(a.rho),
             number(a.rho_between) if np.isfinite(a.rho_between) else "–",
-            _bare(p_text(a.p_all)),
-            _bare(p_text(a.p_within)),
+            number(a.expected) if np.isfinite(a.expected) else "–",
+            _bare(p_text(a.p_smooth)) if np.isfinite(a.p_smooth) else "–",
         )
         for a in agreements
     )

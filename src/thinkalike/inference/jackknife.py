@@ -1,0 +1,97 @@
+r"""Ranges over sentences: leave a part of the sentences out, again and again.
+
+With the sentences dealt into G parts, θ₍g₎ is the statistic without part g, and
+
+    SE² = (G − 1)/G · Σ_g (θ₍g₎ − θ̄)²,      bias = (G − 1)(θ̄ − θ)
+
+A bootstrap draws some sentences twice, and two copies of an item are at distance 0, which no two items of the
+world are; nothing is drawn twice here. The parts are the same for every layer and every measure, so that
+differences between two numbers, and functions of many, have ranges of their own: give them the same function
+of θ and of every θ₍g₎.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+from thinkalike.errors import InvalidInput
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Scale = Literal["as it is", "correlation", "positive"]
+
+PARTS = 20
+"""Parts that the sentences are dealt into"""
+
+
+class Range(NamedTuple):
+    """Of one number, or of many at once."""
+
+    low: Floats
+    high: Floats
+    error: Floats
+    """The standard error"""
+
+
+def left_out(
+    sentences: Sequence[Any] | npt.NDArray[Any] | None, n_items: int, *, parts: int = PARTS, seed: int = 0
+) -> Iterator[Indices]:
+    """For each part, the items that stay when it is left out. Sentences are dealt at random.
+
+    Parameters
+    ----------
+    sentences : the sentence of each item; None if every item stands for itself.
+    """
+    labels = np.arange(n_items) if sentences is None else np.asarray(sentences)
+    if len(labels) != n_items:
+        raise InvalidInput(f"There are {n_items} items and {len(labels)} sentences: give one per item.")
+    _, code = np.unique(labels.astype(str), return_inverse=True)
+    n = int(code.max()) + 1
+    if n < 8:
+        raise InvalidInput(f"A range over sentences needs at least 8 of them; there are {n}.")
+    parts = min(parts, n)
+    part = np.random.default_rng(seed).permutation(np.arange(n) % parts)[code]
+    return (np.flatnonzero(part != g) for g in range(parts))
+
+
+def jackknife_range(
+    value: Floats | float, without: Floats, *, scale: Scale = "as it is", level: float = 0.95
+) -> Range:
+    """The range of `value` (…), given its values `without` (G, …) each part of the sentences.
+
+    Parameters
+    ----------
+    scale : "correlation" for what lies in [−1, 1]: the range is made on the scale of artanh, and stays
+        inside. "positive" for what is above 0: on the scale of the logarithm.
+    """
+    to, back = _SCALES[scale]
+    value, without = np.asarray(value, dtype=np.float64), np.asarray(without, dtype=np.float64)
+    moved, centre = to(without), to(value)
+    G = len(without)
+    error = np.sqrt((G - 1) / G * ((moved - moved.mean(axis=0)) ** 2).sum(axis=0))
+    reach = float(student.ppf((1 + level) / 2, G - 1)) * error
+    on_scale = np.sqrt((G - 1) / G * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    return Range(back(centre - reach), back(centre + reach), on_scale)
+
+
+def without_bias(value: Floats | float, without: Floats) -> Floats:
+    """`value` less the bias that the parts show: G·θ − (G − 1)·θ̄."""
+    G = len(without)
+    corrected: Floats = G * np.asarray(value) - (G - 1) * np.asarray(without).mean(axis=0)
+    return corrected
+
+
+def _artanh(x: Floats) -> Floats:
+    return np.arctanh(np.clip(x, -1 + 1e-12, 1 - 1e-12))
+
+
+_SCALES = {
+    "as it is": (lambda x: x, lambda x: x),
+    "correlation": (_artanh, np.tanh),
+    "positive": (lambda x: np.log(np.maximum(x, 1e-300)), np.exp),
+}
