@@ -12,7 +12,7 @@ of θ and of every θ₍g₎.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ def _artanh(x: Floats) -> Floats:
     return np.arctanh(np.clip(x, -1 + 1e-12, 1 - 1e-12))
 
 
-_SCALES = {
+_SCALES: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
     "as it is": (lambda x: x, lambda x: x),
     "correlation": (_artanh, np.tanh),
     "positive": (lambda x: np.log(np.maximum(x, 1e-300)), np.exp),

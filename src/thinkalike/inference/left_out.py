@@ -13,6 +13,7 @@ from thinkalike.inference.jackknife import Indices
 from thinkalike.measures import get_measure
 from thinkalike.measures.cka import prepare_linear
 from thinkalike.measures.inputs import as_layer
+from thinkalike.measures.measure import Measure
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.stimuli.differences import FeatureDifferences
@@ -44,7 +45,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out_matrices(
-    measure: str,
+    measure: str | Measure,
     layers: Sequence[Any],
     kept: Sequence[Indices],
     *,
@@ -59,12 +60,12 @@ def left_out_matrices(
     kept : the items that stay, for each part that is left out (`jackknife.left_out`).
     distance, differences : for "rsa": between items, and the features that may explain it.
     """
-    if measure == "rsa":
+    compare = get_measure(measure) if isinstance(measure, str) else measure
+    if compare.name == "rsa":
         return _rsa(layers, kept, distance, differences, seed)
-    if measure == "cka":
+    if compare.name == "cka":
         values = _cka(layers, kept)
         return LeftOut(values[1:], values[0])
-    compare = get_measure(measure)
     whole = compare.matrix(list(layers))
     return LeftOut(
         np.stack([compare.matrix([np.asarray(X)[items] for X in layers]) for items in kept]), whole

@@ -112,7 +112,7 @@ def _by_length(sentences: Sequence[Any] | npt.NDArray[Any]) -> list[Orders]:
 
 
 def null_values(
-    measure: str,
+    measure: str | Measure,
     layers_a: Sequence[Any],
     layers_b: Sequence[Any],
     orders: Orders,
@@ -127,14 +127,14 @@ def null_values(
     observed : (n_layers_a, n_layers_b)
     null : (n_orders, n_layers_a, n_layers_b)
     """
-    chosen = get_measure(measure)
+    chosen = get_measure(measure) if isinstance(measure, str) else measure
     if names is None:
         first = [f"layer {k}" for k in range(len(layers_a))]
         names = first, [f"layer {k} of the second system" for k in range(len(layers_b))]
     identity = np.arange(orders.shape[1])[None]
     together = np.concatenate([identity, orders])
-    if measure in PAIR_FORMS:
-        values = _by_products(measure, layers_a, layers_b, together, names, step)
+    if chosen.name in PAIR_FORMS:
+        values = _by_products(chosen.name, layers_a, layers_b, together, names, step)
     else:
         values = _one_by_one(chosen, layers_a, layers_b, together, names, step)
     return values[0], values[1:]
