@@ -32,7 +32,7 @@ def show_architectures() -> None:
         kind: [] for kind in dict.fromkeys(row.kind for row in ARCHITECTURES.values())
     }
     for name, row in ARCHITECTURES.items():
-        sites = " ".join(site for site in SITES[1:] if row.site_paths(site, None))
+        sites = " ".join(site for site in SITES if row.site_paths(site, None))
         blocks = f"{{encoder,decoder}}.{row.blocks}" if row.two_stacks else row.blocks
         rows[row.kind].append(f"  {name:<24}{blocks:<30}{sites}".rstrip())
     typer.echo(f"{'model_type':<26}{'blocks':<30}sites beside the residual stream")

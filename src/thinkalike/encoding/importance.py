@@ -160,7 +160,7 @@ class Evaluation:
         return np.array([not varies[p.features].any() for p in self.players])
 
 
-def drop(score: float, without: np.ndarray | float) -> np.ndarray:
+def drop(score: float | np.ndarray, without: np.ndarray | float) -> np.ndarray:
     """By how much ρ is lower without; exactly 0 where only rounding tells the two apart."""
     fallen = score - without
     return np.where(np.abs(fallen) < ROUNDING, 0.0, fallen)

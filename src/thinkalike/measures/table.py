@@ -7,9 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.errors import InvalidInput
 from thinkalike.measures import (
     cca,
     cka,
@@ -23,6 +21,7 @@ from thinkalike.measures import (
     topology,
 )
 from thinkalike.measures.measure import LINEAR, SHAPE, AllPairs, Measure
+from thinkalike.registry import Registry
 
 _CKA = [
     Measure(
@@ -330,22 +329,24 @@ _OTHERS = [
 ]
 
 
-class MeasureTable(dict[str, Measure]):
-    """Name → measure; a name that is not there is an error that suggests the nearest one."""
-
-    def __missing__(self, name: str) -> Measure:
-        raise UnknownMeasure.among("measure", name, self)
-
-
-class UnknownMeasure(UnknownName, KeyError):
-    """Also a KeyError, for whoever looks a name up and expects that."""
-
-    __str__ = Exception.__str__  # a KeyError shows the repr of its message
+def _accept(name: str, given: object) -> Measure:
+    """A Measure of that name, or a function (X, Y) → number, about which nothing more is known."""
+    if isinstance(given, Measure) and given.name == name:
+        return given
+    if callable(given) and not isinstance(given, Measure):
+        return from_function(given, name)
+    raise InvalidInput(
+        f"The measure {name!r} is {given!r}: give a Measure of that name, or a function (X, Y) → number."
+    )
 
 
-MEASURES = MeasureTable(
-    {measure.name: measure for measure in [*_CKA, *_RSA, *_CCA, *_SHAPES, *_REGRESSION, *_OTHERS]}
+MEASURES: Registry[Measure] = Registry(
+    "measure",
+    "thinkalike.measures",
+    {measure.name: measure for measure in [*_CKA, *_RSA, *_CCA, *_SHAPES, *_REGRESSION, *_OTHERS]},
+    accept=_accept,
 )
+"""Name → measure"""
 
 
 def get_measure(name: str) -> Measure:
@@ -362,12 +363,25 @@ def as_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
     name = str(getattr(measure, "__name__", type(measure).__name__)).strip("<>")
     if name in MEASURES or name == "features":
         raise InvalidInput(f"The function is called {name}, as a measure of ours is: rename it.")
+    return from_function(measure, name)
+
+
+def from_function(function: Callable[[Any, Any], float], name: str) -> Measure:
+    """A similarity from any function of two arrays (n_items, n_units) → number; it declares no invariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first_unit = from_function(lambda X, Y: np.corrcoef(X[:, 0], Y[:, 0])[0, 1], "first-unit")
+    >>> round(first_unit(np.eye(4), np.eye(4)), 6)
+    1.0
+    """
     return Measure(
         name=name,
         prepare=lambda X, _: X,
-        compare=lambda X, Y: _one_number(measure(X, Y), name),
+        compare=lambda X, Y: _one_number(function(X, Y), name),
         kind="similarity",
-        range=(-np.inf, np.inf),
+        range=(-math.inf, math.inf),
         invariances=frozenset(),
         cost="its own",
         reference="one's own",

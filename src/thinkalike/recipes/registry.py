@@ -8,7 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thinkalike.errors import UnknownName
+from thinkalike.errors import InvalidInput
+from thinkalike.registry import Registry
 
 if TYPE_CHECKING:
     from thinkalike.recipes.findings import Findings
@@ -78,11 +79,19 @@ _TABLE = (
         module="thinkalike.recipes.brown2023_scaling",
     ),
 )
-RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _TABLE}
+
+
+def _accept(name: str, given: object) -> Recipe:
+    if not isinstance(given, Recipe) or given.name != name:
+        raise InvalidInput(f"The recipe {name!r} is {given!r}: give a Recipe of that name.")
+    return given
+
+
+RECIPES: Registry[Recipe] = Registry(
+    "recipe", "thinkalike.recipes", {recipe.name: recipe for recipe in _TABLE}, accept=_accept
+)
 
 
 def get_recipe(name: str) -> Recipe:
     """The recipe called `name`."""
-    if name not in RECIPES:
-        raise UnknownName.among("recipe", name, RECIPES)
     return RECIPES[name]

@@ -7,18 +7,18 @@ first block; layer k is the residual stream after block k, before any final norm
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
+from thinkalike.registry import Registry
 
 if TYPE_CHECKING:
     from torch import nn
 
 Kind = Literal["encoder", "decoder", "state space", "encoder-decoder", "vision", "speech", "unknown"]
 Part = Literal["encoder", "decoder"]
-SITES = ("residual", "block", "attention", "mlp")
 PARTS = ("encoder", "decoder")
 
 
@@ -66,13 +66,49 @@ class Architecture:
 
     def site_paths(self, site: str, config: Any) -> tuple[str, ...]:
         """From a block to the modules whose summed outputs are the `site`; empty if it has no such site."""
-        together = self.parallel is not None and getattr(config, self.parallel, False)
-        paths = {
-            "attention": [self.attention],
-            "mlp": [self.mlp],
-            "block": [self.attention, self.mlp] if together else [self.mixer or self.mlp],
-        }
-        return tuple(path for path in paths[site] if path is not None)
+        return tuple(path for path in SITES[site](self, config) if path is not None)
+
+
+Site = Callable[[Architecture, Any], Sequence[str | None]]
+"""From an architecture and a model's config to the paths from a block to the modules whose summed outputs are
+the site; none, or None, where the architecture has no such site"""
+
+
+def _residual(row: Architecture, config: Any) -> Sequence[str | None]:
+    """The stream itself, which is not the output of a module within the block."""
+    return ()
+
+
+def _block(row: Architecture, config: Any) -> Sequence[str | None]:
+    """What a block adds last; attention and MLP together where they are added in parallel."""
+    together = row.parallel is not None and getattr(config, row.parallel, False)
+    return (row.attention, row.mlp) if together else (row.mixer or row.mlp,)
+
+
+def _accept_site(name: str, given: object) -> Site:
+    if not callable(given):
+        raise InvalidInput(f"The site {name!r} is {given!r}: give a function (architecture, config) → paths.")
+    return given
+
+
+def _accept_architecture(name: str, given: object) -> Architecture:
+    if not isinstance(given, Architecture):
+        raise InvalidInput(f"The architecture {name!r} is {given!r}: give an Architecture.")
+    return given
+
+
+SITES: Registry[Site] = Registry(
+    "site",
+    "thinkalike.sites",
+    {
+        "residual": _residual,
+        "block": _block,
+        "attention": lambda row, config: (row.attention,),
+        "mlp": lambda row, config: (row.mlp,),
+    },
+    accept=_accept_site,
+)
+"""Where in a block states are read; the residual stream after it, or the outputs of modules within it"""
 
 
 _BERT = Architecture("encoder", "encoder.layer", attention="attention.output.dense", mlp="output.dense")
@@ -95,65 +131,75 @@ _WAV2VEC2 = Architecture(
     "speech", "encoder.layers", final_norm="encoder.layer_norm", attention="attention", mlp="feed_forward"
 )
 
-ARCHITECTURES: dict[str, Architecture] = {
-    "bert": _BERT,
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "camembert": _ROBERTA,
-    "electra": _BERT,
-    "deberta": _BERT,
-    "deberta-v2": _BERT,
-    "distilbert": Architecture("encoder", "transformer.layer", attention="attention", mlp="ffn"),
-    "albert": Architecture(
-        "encoder",
-        "encoder.albert_layer_groups",
-        attention="albert_layers.-1.attention.dense",
-        mlp="albert_layers.-1.ffn_output",
-    ),
-    "modernbert": Architecture("encoder", "layers", final_norm="final_norm", attention="attn", mlp="mlp"),
-    "gpt2": Architecture("decoder", "h", final_norm="ln_f", attention="attn", mlp="mlp"),
-    "gpt_neox": Architecture(
-        "decoder",
-        "layers",
-        final_norm="final_layer_norm",
-        attention="attention",
-        mlp="mlp",
-        parallel="use_parallel_residual",
-    ),
-    "opt": Architecture(
-        "decoder", "decoder.layers", final_norm="decoder.final_layer_norm", attention="self_attn", mlp="fc2"
-    ),
-    "llama": _LLAMA,
-    "mistral": _LLAMA,
-    "qwen2": _LLAMA,
-    "qwen3": _LLAMA,
-    "gemma": _LLAMA,
-    "gemma2": _GEMMA2,
-    "gemma3_text": _GEMMA2,
-    "gemma3": replace(_GEMMA2, blocks="language_model.layers", final_norm="language_model.norm"),
-    "thinkalike_nano_decoder": replace(_LLAMA, attention="attention"),
-    "mamba": _MAMBA,
-    "mamba2": _MAMBA,
-    "rwkv": Architecture(
-        "state space",
-        "blocks",
-        final_norm="ln_out",
-        attention="attention",
-        mlp="feed_forward",
-        reads_mask=False,
-        max_length="any",
-        # In evaluation transformers halves the stream every six blocks; without, it is the stream itself.
-        settings={"rescale_every": 0},
-    ),
-    "t5": _T5,
-    "mt5": _T5,
-    "bart": _BART,
-    "vit": _VIT,
-    "convnext": Architecture("vision", "encoder.stages", channels_first=True),
-    "wav2vec2": _WAV2VEC2,
-    "hubert": _WAV2VEC2,
-    "whisper": replace(_BART, kind="speech", final_norm="layer_norm"),
-}
+ARCHITECTURES: Registry[Architecture] = Registry(
+    "architecture",
+    "thinkalike.architectures",
+    {
+        "bert": _BERT,
+        "roberta": _ROBERTA,
+        "xlm-roberta": _ROBERTA,
+        "camembert": _ROBERTA,
+        "electra": _BERT,
+        "deberta": _BERT,
+        "deberta-v2": _BERT,
+        "distilbert": Architecture("encoder", "transformer.layer", attention="attention", mlp="ffn"),
+        "albert": Architecture(
+            "encoder",
+            "encoder.albert_layer_groups",
+            attention="albert_layers.-1.attention.dense",
+            mlp="albert_layers.-1.ffn_output",
+        ),
+        "modernbert": Architecture("encoder", "layers", final_norm="final_norm", attention="attn", mlp="mlp"),
+        "gpt2": Architecture("decoder", "h", final_norm="ln_f", attention="attn", mlp="mlp"),
+        "gpt_neox": Architecture(
+            "decoder",
+            "layers",
+            final_norm="final_layer_norm",
+            attention="attention",
+            mlp="mlp",
+            parallel="use_parallel_residual",
+        ),
+        "opt": Architecture(
+            "decoder",
+            "decoder.layers",
+            final_norm="decoder.final_layer_norm",
+            attention="self_attn",
+            mlp="fc2",
+        ),
+        "llama": _LLAMA,
+        "mistral": _LLAMA,
+        "qwen2": _LLAMA,
+        "qwen3": _LLAMA,
+        "gemma": _LLAMA,
+        "gemma2": _GEMMA2,
+        "gemma3_text": _GEMMA2,
+        "gemma3": replace(_GEMMA2, blocks="language_model.layers", final_norm="language_model.norm"),
+        "thinkalike_nano_decoder": replace(_LLAMA, attention="attention"),
+        "mamba": _MAMBA,
+        "mamba2": _MAMBA,
+        "rwkv": Architecture(
+            "state space",
+            "blocks",
+            final_norm="ln_out",
+            attention="attention",
+            mlp="feed_forward",
+            reads_mask=False,
+            max_length="any",
+            # In evaluation transformers halves the stream every six blocks; without, it is the stream itself.
+            settings={"rescale_every": 0},
+        ),
+        "t5": _T5,
+        "mt5": _T5,
+        "bart": _BART,
+        "vit": _VIT,
+        "convnext": Architecture("vision", "encoder.stages", channels_first=True),
+        "wav2vec2": _WAV2VEC2,
+        "hubert": _WAV2VEC2,
+        "whisper": replace(_BART, kind="speech", final_norm="layer_norm"),
+    },
+    accept=_accept_architecture,
+)
+"""By the model_type of the config"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +233,9 @@ class Stack:
 
     def sites(self, site: str) -> tuple[tuple[nn.Module, ...], ...]:
         """For each block, the modules whose summed outputs are the `site`."""
-        if site not in SITES:
-            raise UnknownName.among("site", site, SITES)
         paths = self.architecture.site_paths(site, self.config)
         if not paths:
-            have = [s for s in SITES[1:] if self.architecture.site_paths(s, self.config)]
+            have = [s for s in SITES if self.architecture.site_paths(s, self.config)]
             raise InvalidInput(
                 f"A {self.model_type} model has no site {site!r} that we know of: "
                 f"choose {' or '.join(['residual', *have])}."
