@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -60,13 +60,14 @@ def small_run(settings: Small, out: Path) -> Findings:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Recipe:
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recipe]:
     scales = {name: Small(scale=name, height=k + 1.0) for k, name in enumerate(("smoke", "nano", "paper"))}
     module: Any = SimpleNamespace(SCALES=scales, run=small_run)
     monkeypatch.setitem(sys.modules, "small_recipe", module)
     recipe = Recipe("small", f"A small one {NASTY}", "Nobody 2026", "Figure 1", "small_recipe")
-    monkeypatch.setitem(table.RECIPES, "small", recipe)  # type: ignore[arg-type]
-    return recipe
+    table.RECIPES.register("small", recipe)
+    yield recipe
+    table.RECIPES.unregister("small")
 
 
 class Text(HTMLParser):

@@ -8,6 +8,7 @@ import transformers as tf
 from torch import nn
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
+from thinkalike.registry import Registry
 from thinkalike.systems.architectures import ARCHITECTURES, follow, layers_of
 from thinkalike.systems.hooks import recording
 
@@ -150,7 +151,8 @@ def test_blocks_of_two_kinds_are_no_layers():
 
 
 def test_another_version_of_transformers_is_discovered(one_case, monkeypatch):
-    monkeypatch.setitem(ARCHITECTURES, "bert", ARCHITECTURES["gpt2"])
+    moved = Registry("architecture", "thinkalike.architectures", {"bert": ARCHITECTURES["gpt2"]})
+    monkeypatch.setattr("thinkalike.systems.architectures.ARCHITECTURES", moved)
     with pytest.warns(UserWarning, match=r"taking the 3 equal blocks at 'encoder.layer'"):
         assert layers_of(one_case("bert").model).n_blocks == 3
 
