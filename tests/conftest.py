@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from thinkalike.machine import kernels_directory
+
+# Processes that tests start with a cache of their own need not compile everything anew.
+os.environ.setdefault("NUMBA_CACHE_DIR", kernels_directory())
 
 pytest_plugins = ["tests.tiny", "tests.planted"]
 

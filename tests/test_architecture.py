@@ -16,6 +16,7 @@ ROOT = Path(thinkalike.__file__).parent
 # A package may import only from those that stand before it.
 ORDER = [
     "errors",
+    "machine",
     "options",
     "progress",
     "lazy",

@@ -6,8 +6,11 @@ The public names are loaded when first used, so that `import thinkalike` is ligh
 from __future__ import annotations
 
 from thinkalike.lazy import loader
+from thinkalike.machine import keep_off_amx
 
 __version__ = "0.1.0"
+
+keep_off_amx()  # before torch multiplies anything
 
 _HOMES = {
     "Stimuli": "thinkalike.stimuli",

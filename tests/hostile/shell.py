@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from thinkalike.machine import kernels_directory
+
 ROOT = Path(__file__).parents[2]
 LIMIT = 20
 """Seconds of the processor after which a command hangs; a busy machine does not lengthen it"""
@@ -27,6 +29,7 @@ QUIET = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
+    "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR") or kernels_directory(),
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
     "COLUMNS": "120",

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
-ENVIRONMENT = "THINKALIKE_CACHE"
-
-
-def cache_directory() -> str:
-    """$THINKALIKE_CACHE, a path or an fsspec address; ~/.cache/thinkalike if it is not set."""
-    return os.environ.get(ENVIRONMENT) or str(Path.home() / ".cache" / "thinkalike")
+from thinkalike.machine import cache_directory
 
 
 def cache_path(model: str, key: str) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.machine import compiled
 from thinkalike.stimuli.differences import FeatureDifferences
 
 _MAX_BALANCED_LEVELS = 50
@@ -113,7 +113,7 @@ def _level_rows(differences: FeatureDifferences) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-@njit(cache=True)
+@compiled()
 def _assign(
     order: np.ndarray,
     members: np.ndarray,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from thinkalike.machine import compiled
 
 
 # The order of additions may change so that they run in parallel lanes; it is the same in every run.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def level_sums(
     x: np.ndarray,
     centre: np.ndarray,
@@ -47,7 +48,7 @@ def level_sums(
                     out[k] += load * z[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def pair_keys(
     i: np.ndarray,
     j: np.ndarray,
@@ -75,7 +76,7 @@ def pair_keys(
         out[p] = key
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def all_pair_keys(
     codes: np.ndarray,
     strides: np.ndarray,
@@ -104,7 +105,7 @@ def all_pair_keys(
         start += len(keys)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@compiled(nogil=True, fastmath={"contract", "nsz"})
 def weighted_rank_tables(
     i: np.ndarray,
     j: np.ndarray,
@@ -154,7 +155,7 @@ def weighted_rank_tables(
         start = stop
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def group_ties(predictions: np.ndarray, tolerance: float, group: np.ndarray) -> int:
     """The rank of each prediction among the distinct ones, into `group`; returns their number.
 
@@ -169,7 +170,7 @@ def group_ties(predictions: np.ndarray, tolerance: float, group: np.ndarray) -> 
     return n_groups + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def table_correlation(
     group: np.ndarray, n_groups: int, counts: np.ndarray, ranks: np.ndarray, spread: float
 ) -> float:
@@ -192,7 +193,7 @@ def table_correlation(
     return covariance / np.sqrt(spread * variance)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def tally_shuffled_pairs(
     rest: np.ndarray, part: np.ndarray, of_pairs: np.ndarray, seed: int, counts: np.ndarray, ranks: np.ndarray
 ) -> None:
@@ -213,7 +214,7 @@ def tally_shuffled_pairs(
         ranks[rest[p], part[p]] += of_pairs[p]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def tally_permuted_items(
     i: np.ndarray,
     j: np.ndarray,
@@ -233,7 +234,7 @@ def tally_permuted_items(
         ranks[rest[p], v] += of_pairs[p]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def exchanged_correlation(
     rest: np.ndarray,
     part: np.ndarray,
@@ -262,7 +263,7 @@ def exchanged_correlation(
     return table_correlation(group.ravel(), n_groups, combined, moments, spread)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def judge_resamples(
     values: np.ndarray,
     own: np.ndarray,

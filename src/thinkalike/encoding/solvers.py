@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
+
+from thinkalike.machine import compiled
 
 ROOT_HALF = np.sqrt(0.5)
 PSD_TOLERANCE = 1e-10
@@ -110,7 +111,7 @@ def matrix_size(n_entries: int) -> int:
     return int((np.sqrt(8 * n_entries + 1) - 1) // 2)
 
 
-@njit(cache=True)
+@compiled()
 def unpack(v: np.ndarray, n_features: int) -> np.ndarray:
     """W of shape (n_features, n_features) from v = svec(W)."""
     W = np.empty((n_features, n_features))
@@ -123,7 +124,7 @@ def unpack(v: np.ndarray, n_features: int) -> np.ndarray:
     return W
 
 
-@njit(cache=True)
+@compiled()
 def _project(v: np.ndarray, n_features: int) -> np.ndarray:
     eigenvalues, vectors = np.linalg.eigh(unpack(v, n_features))
     if eigenvalues[0] >= 0:
@@ -138,7 +139,7 @@ def _project(v: np.ndarray, n_features: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True)
+@compiled()
 def _admm_psd(
     eigenvalues: np.ndarray,
     vectors: np.ndarray,

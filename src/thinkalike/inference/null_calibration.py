@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from math import ceil, lgamma
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from thinkalike.errors import InvalidInput
+from thinkalike.machine import compiled
 from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import PAIR_FORMS, PairForm, finished, pair_form
@@ -234,7 +234,7 @@ def _row_parts(n_items: int) -> list[tuple[int, int, int, int]]:
     return parts
 
 
-@numba.njit(cache=True)
+@compiled()
 def _fill_squares(pairs, square):  # type: ignore[no-untyped-def]
     """(P, L) in the order of pdist to (n, n, L), mirrored."""
     n, _, n_layers = square.shape
@@ -246,7 +246,7 @@ def _fill_squares(pairs, square):  # type: ignore[no-untyped-def]
             place += 1
 
 
-@numba.njit(cache=True)
+@compiled()
 def _look_up(square, order, first, last, found):  # type: ignore[no-untyped-def]
     """The entries of the pairs (order[i], order[j]) for first ≤ i < last and j > i, in the order of pdist."""
     n, _, n_layers = square.shape

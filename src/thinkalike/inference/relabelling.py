@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from thinkalike.inference.weighted_tau import feature_weights
 from thinkalike.labels import Floats
+from thinkalike.machine import compiled
 
 ENUMERATED = 8
 """Up to so many features all relabellings are enumerated (8! = 40,320); above, they are sampled."""
@@ -104,7 +105,7 @@ def _sign_table(profiles: Floats) -> npt.NDArray[np.int64]:
     return np.sign(profiles[:, :, None] - profiles[:, None, :]).astype(np.int64)
 
 
-@numba.njit(cache=True, parallel=True, error_model="numpy")
+@compiled(parallel=True, error_model="numpy")
 def _fill_tied(signs_x, signs_y, orders, harmonic, result):  # type: ignore[no-untyped-def]
     """result[k, n, m] = τ_w of profile n of x and profile m of y under relabelling k."""
     n_features = orders.shape[1]
@@ -118,7 +119,7 @@ def _fill_tied(signs_x, signs_y, orders, harmonic, result):  # type: ignore[no-u
                 result[k, n, m] = _tau_of_signs(signs_x[n], moved, harmonic)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _tau_of_signs(signs_x, signs_y, harmonic):  # type: ignore[no-untyped-def]
     """τ_w from the signs of the differences, (F, F) each; every sum over pairs is a sum over features."""
     # Σ over features of weight × (agreement, pairs untied in x, pairs untied in y), for ranks by x, then y …

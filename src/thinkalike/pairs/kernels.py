@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from thinkalike.machine import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def condense(products: np.ndarray, norms: np.ndarray, first: int, c: float, y: np.ndarray) -> None:
     """Add c (‖x_i‖² + ‖x_j‖² − 2 x_i·x_j) to the condensed y, for rows `first`… and all later columns.
 
@@ -20,7 +21,7 @@ def condense(products: np.ndarray, norms: np.ndarray, first: int, c: float, y: n
             y[start + j] += c * (norms[i] + norms[j] - 2.0 * products[r, j - first])
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def pair_distances(x: np.ndarray, i: np.ndarray, j: np.ndarray, c: float, y: np.ndarray) -> None:
     """Add c ‖x_i − x_j‖² to y for given pairs."""
     for p in range(len(i)):
@@ -31,7 +32,7 @@ def pair_distances(x: np.ndarray, i: np.ndarray, j: np.ndarray, c: float, y: np.
         y[p] += c * total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def condensed_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     """All i < j in condensed order."""
     i, j = np.empty(n * (n - 1) // 2, dtype=np.int32), np.empty(n * (n - 1) // 2, dtype=np.int32)
@@ -43,7 +44,7 @@ def condensed_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     return i, j
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def tie_stops(
     y: np.ndarray, order: np.ndarray, i: np.ndarray, j: np.ndarray, rounding: np.ndarray, stops: np.ndarray
 ) -> int:
@@ -62,7 +63,7 @@ def tie_stops(
     return n_runs + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def average_ranks(order: np.ndarray, stops: np.ndarray, ranks: np.ndarray) -> float:
     """Average ranks less their mean, into `ranks`; returns the sum of their squares."""
     start, spread, middle = 0, 0.0, (len(order) - 1) / 2.0

@@ -15,12 +15,14 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from thinkalike.machine import compiled
+
 BLOCK = 256  # channels that a kernel works on at a time: their states stay in the first-level cache
 
 # Sums may be reordered, but NaN and infinity keep their meaning: a broken activation must stay visible.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
 inner = njit(fastmath=_FAST, error_model="numpy", forceinline=True)
-kernel = njit(fastmath=_FAST, error_model="numpy", cache=True, nogil=True)
+kernel = compiled(fastmath=_FAST, error_model="numpy", nogil=True)
 
 # 2^f = 1 + f Q(f) on |f| ≤ 1/2, minimax: with the rounding to float32, a relative error below 2e-7.
 _Q0, _Q1, _Q2 = np.float32(0.6931470), np.float32(0.24022242), np.float32(0.05550734)

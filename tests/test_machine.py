@@ -1,0 +1,104 @@
+"""Machines that announce what they cannot do, and where compiled loops are kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import thinkalike
+from thinkalike.machine import ISA, keep_off_amx, kernels_directory
+
+FLAGS = "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu vme avx512_bf16 {} xsave\n"
+
+
+def environment_on(tmp_path: Path, flag: str, **before: str) -> dict[str, str]:
+    (tmp_path / "cpuinfo").write_text(FLAGS.format(flag))
+    environment = dict(before)
+    keep_off_amx(environment, tmp_path / "cpuinfo")
+    return environment
+
+
+def test_amx_is_left_alone_where_it_is_announced(tmp_path: Path) -> None:
+    assert environment_on(tmp_path, "amx_bf16 amx_tile amx_int8") == {ISA: "AVX512_CORE_BF16"}
+
+
+def test_nothing_changes_where_it_is_not_announced(tmp_path: Path) -> None:
+    assert environment_on(tmp_path, "avx512_fp16") == {}
+    environment: dict[str, str] = {}
+    keep_off_amx(environment, tmp_path / "no such file")
+    assert environment == {}
+
+
+def test_the_user_decides(tmp_path: Path) -> None:
+    assert environment_on(tmp_path, "amx_tile", **{ISA: "DEFAULT"}) == {ISA: "DEFAULT"}
+
+
+PRODUCT = """
+import os, pathlib, sys
+import torch
+from thinkalike import machine
+machine.WITHOUT_AMX = "AVX2"  # below AVX-512, so that any recent processor shows that it obeys
+machine.keep_off_amx(os.environ, pathlib.Path(sys.argv[1]))
+x = torch.ones(64, 64, dtype=torch.bfloat16)
+assert (x @ x)[0, 0] == 64
+"""
+
+
+def test_onednn_obeys_also_when_torch_was_imported_first(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text(FLAGS.format("amx_tile"))
+    done = subprocess.run(
+        [sys.executable, "-c", PRODUCT, tmp_path / "cpuinfo"],
+        env={k: v for k, v in os.environ.items() if k != ISA} | {"ONEDNN_VERBOSE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "AVX-512" not in done.stdout
+    assert "AMX" not in done.stdout
+
+
+KERNEL = """
+from thinkalike.pairs.kernels import condensed_pairs
+assert condensed_pairs(3)[0].tolist() == [0, 0, 1]
+"""
+
+
+def compiled_files(tmp_path: Path, **variables: str) -> list[Path]:
+    """Run a kernel of ours in a process whose package folder is a copy, and list what Numba has kept."""
+    package = Path(thinkalike.__file__).parent
+    if not (tmp_path / "src").exists():
+        shutil.copytree(
+            package, tmp_path / "src" / "thinkalike", ignore=shutil.ignore_patterns("__pycache__", "weights")
+        )
+    environment = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
+    environment |= {"PYTHONPATH": str(tmp_path / "src"), "HOME": str(tmp_path / "home"), **variables}
+    subprocess.run([sys.executable, "-c", KERNEL], env=environment, check=True, cwd=tmp_path)
+    return sorted(tmp_path.rglob("*.nbi"))
+
+
+def test_compiled_loops_lie_in_the_users_cache(tmp_path: Path) -> None:
+    home = tmp_path / "home" / ".cache" / "thinkalike" / "numba"
+    assert all(path.is_relative_to(home) for path in compiled_files(tmp_path))
+    assert len(compiled_files(tmp_path)) > 0
+
+
+@pytest.mark.parametrize("variable", ["THINKALIKE_CACHE", "NUMBA_CACHE_DIR"])
+def test_compiled_loops_lie_where_the_user_says(tmp_path: Path, variable: str) -> None:
+    kept = compiled_files(tmp_path, **{variable: str(tmp_path / "mine")})
+    assert kept
+    assert all(path.is_relative_to(tmp_path / "mine") for path in kept)
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert compiled_files(tmp_path, THINKALIKE_CACHE=str(tmp_path / "file" / "x")) == []
+
+
+def test_compiled_loops_stay_here_when_the_cache_is_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THINKALIKE_CACHE", "s3://bucket/cache")
+    assert kernels_directory() == str(Path.home() / ".cache" / "thinkalike" / "numba")
