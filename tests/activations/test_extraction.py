@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,6 +127,31 @@ def test_bos_and_drop_first(one_case, words_of):
         extract(case, stimuli, drop_first=99)
     with pytest.raises(InvalidInput, match="0 or more; -1 was given"):
         extract(case, stimuli, drop_first=-1)
+
+
+def test_texts_begin_as_in_training(one_case, words_of, make_tokenizer):
+    """One token that both ends and begins texts stood between them; the metadata say what was done."""
+    case, stimuli = one_case("gpt2"), words_of(["Mary fell.", "The old woman sings."])
+    separated = copy.deepcopy(case.processor)
+    separated.eos_token = separated.bos_token
+    automatic = ta.extract(case.model, stimuli, processor=separated)
+    np.testing.assert_array_equal(automatic[2], extract(case, stimuli, bos=True)[2])
+    assert automatic.metadata["beginning"] == {
+        "bos": True, "token": "[CLS]", "why": "separator", "unused": None
+    }  # fmt: skip
+    unknown = extract(case, stimuli)
+    assert unknown.metadata["beginning"] == {"bos": None, "token": None, "why": "unknown", "unused": "[CLS]"}
+    np.testing.assert_array_equal(unknown[2], extract(case, stimuli, bos=None)[2])
+
+
+def test_bundled_models_read_as_they_were_trained(words_of):
+    """Their windows began with the first word of a sentence (training/batches.py): nothing stands before."""
+    stimuli = words_of(["the boy sleeps"])
+    begins = {
+        name: ta.extract(name, stimuli, cache=False).metadata["beginning"]["token"]
+        for name in ("nano-gpt2", "nano-bert")
+    }
+    assert begins == {"nano-gpt2": None, "nano-bert": "[CLS]"}
 
 
 def test_bos_taken_away(one_case, words_of):

@@ -20,6 +20,7 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
 from thinkalike.systems import signals, words
 from thinkalike.systems.architectures import SITES, Part, Stack
+from thinkalike.systems.beginning import Bos
 from thinkalike.systems.fingerprints import fingerprint_processor
 from thinkalike.systems.loading import pick_device
 from thinkalike.systems.mamba.selective_scan import SWITCH
@@ -44,7 +45,7 @@ class Settings:
     site: str
     final_norm: bool
     blocks: str | None
-    bos: bool | None
+    bos: Bos
     drop_first: int
     dtype: str
     device: str
@@ -66,7 +67,7 @@ def extract(
     revision: str | None = None,
     untrained: bool = False,
     seed: int = 0,
-    bos: bool | None = None,
+    bos: Bos = "auto",
     drop_first: int = 0,
     dtype: str | None = None,
     device: str | None = None,
@@ -113,7 +114,9 @@ def extract(
     untrained, seed
         Take the same architecture with random weights drawn from `seed`.
     bos
-        True puts a beginning-of-sequence token before each text, False takes it away, None leaves that to the
+        "auto": texts begin as they did in training, where that can be known (see
+        `thinkalike.systems.beginning.begin_texts`); `metadata["beginning"]` says what was done and why. True
+        puts a beginning-of-sequence token before each text, False takes it away, None leaves that to the
         tokenizer.
     drop_first
         Leave out the first tokens of each text, whose norm can be huge. Items with no other token get no row.
@@ -213,6 +216,8 @@ def _extract(
 
     stack = subject.load()
     source = _source(stack, subject, shown, settings, processor)
+    if isinstance(source, TextSource):
+        attributes["metadata"]["beginning"] = asdict(source.sequences.beginning)
     attributes["layers"] = layer_labels(stack, settings.site, settings.final_norm)
     attributes["stimuli_digest"] = _digest(shown, source.rows, settings.pooling)
     stored = [source.rows[row] for row in source.order]

@@ -9,7 +9,19 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.named import MODELS, default_folder, parse_models
-from thinkalike.cli.options import Bos, Device, DropFirst, Dtype, Seed, Site, Split, asked, place
+from thinkalike.cli.options import (
+    Device,
+    DropFirst,
+    Dtype,
+    Seed,
+    Site,
+    Split,
+    asked,
+    place,
+)
+from thinkalike.cli.options import (
+    bos as bos_option,
+)
 
 if TYPE_CHECKING:
     from thinkalike.streaming.cka_matrix import CKAMatrix
@@ -51,7 +63,7 @@ def cka(
     padding: Annotated[
         str | None, typer.Option(help="Of unpacked documents: mask, or keep as rows.", show_default="mask")
     ] = None,
-    bos: Bos = None,
+    bos: Annotated[bool | None, bos_option("no")] = None,
     drop_first: DropFirst = None,
     site: Site = None,
     average: Annotated[

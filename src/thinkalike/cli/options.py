@@ -86,9 +86,16 @@ Dtype = Annotated[
     typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.", show_default="float32"),
 ]
 Site = Annotated[str | None, typer.Option(help="residual, block, attention or mlp.", show_default="residual")]
-Bos = Annotated[
-    bool | None, typer.Option("--bos/--no-bos", help="With or without a beginning-of-sequence token.")
-]
+
+
+def bos(default: str) -> Any:
+    """Whether texts begin with a token of their own."""
+    return typer.Option(
+        "--bos/--no-bos", help="With or without a beginning-of-sequence token.", show_default=default
+    )
+
+
+Bos = Annotated[bool | None, bos("auto: as in training, where known")]
 DropFirst = Annotated[
     int | None, typer.Option(min=0, help="Leave out so many first tokens of each text.", show_default="0")
 ]

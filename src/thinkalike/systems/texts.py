@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, ModelError
+from thinkalike.systems.beginning import Beginning, Bos, begin_texts, is_begun
 from thinkalike.systems.words import Groups, Ints, check_pooling, tokens_of_spans
 
 if TYPE_CHECKING:
@@ -33,12 +35,15 @@ class Sequences:
         Which text a row belongs to.
     row_tokens
         For each row the positions in its text that it is the mean of.
+    beginning
+        What stands before each text.
     """
 
     ids: list[Tokens]
     rows: tuple[str, ...]
     row_text: Ints
     row_tokens: Groups
+    beginning: Beginning
 
     @property
     def lengths(self) -> Ints:
@@ -86,7 +91,8 @@ class Reader:
     name
         The system, for messages.
     bos
-        True puts a beginning-of-sequence token first, False takes it away, None leaves it to the tokenizer.
+        True puts a beginning-of-sequence token first, False takes it away, None leaves it to the tokenizer,
+        "auto" does as in training (`begin_texts`).
     drop_first
         So many tokens at the beginning of each sequence are left out of every row: their norm can be huge.
     start_token
@@ -98,7 +104,7 @@ class Reader:
     tokenizer: Any
     name: str
     pooling: str = "last"
-    bos: bool | None = None
+    bos: Bos = None
     drop_first: int = 0
     start_token: int | None = None
     max_length: int | None = None
@@ -129,11 +135,15 @@ class Reader:
         if self.pooling != "all":
             kept = tokens.sizes > 0
             rows = tuple(spans.names[kept])
-            return Sequences(ids, rows, spans.text[kept], tokens.without_empty())
+            return Sequences(ids, rows, spans.text[kept], tokens.without_empty(), self.beginning)
         item = np.repeat(np.arange(len(spans.names)), tokens.sizes)
         within = np.arange(len(item)) - tokens.bounds[item]
         rows = tuple(f"{spans.names[i]}/{j}" for i, j in zip(item, within, strict=True))
-        return Sequences(ids, rows, spans.text[item], tokens.one_by_one())
+        return Sequences(ids, rows, spans.text[item], tokens.one_by_one(), self.beginning)
+
+    @cached_property
+    def beginning(self) -> Beginning:
+        return begin_texts(self.tokenizer, self.bos)
 
     def _tokens(self, spans: _Spans, offsets: Sequence[Tokens]) -> Groups:
         """The tokens of every item, without those that are dropped."""
@@ -190,11 +200,11 @@ class Reader:
         self, tokens: list[int], spans: list[tuple[int, int]]
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """Settle what stands before the text."""
-        first = {self.tokenizer.bos_token_id, self.tokenizer.cls_token_id} - {None}
-        begun = bool(tokens) and tokens[0] in first and spans[0][0] == spans[0][1]
-        if self.bos is False and begun:
+        begun = is_begun(self.tokenizer, tokens, spans)
+        bos = self.beginning.bos
+        if bos is False and begun:
             tokens, spans = tokens[1:], spans[1:]
-        if self.bos is True and not begun:
+        if bos is True and not begun:
             if self.tokenizer.bos_token_id is None:
                 raise InvalidInput(f"The tokenizer of {self.name} has no beginning-of-sequence token.")
             tokens, spans = [self.tokenizer.bos_token_id, *tokens], [(0, 0), *spans]
