@@ -109,7 +109,6 @@ def speed() -> dict[str, Any]:
 
     import thinkalike as ta
     from thinkalike.systems.architectures import layers_of
-    from thinkalike.systems.memory import Desk
     from thinkalike.systems.passes import TextSource
     from thinkalike.systems.plan import make_plan
     from thinkalike.systems.texts import Reader
@@ -122,9 +121,7 @@ def speed() -> dict[str, Any]:
     plan = make_plan(sequences.row_text, sequences.lengths, batch_size="auto", device="cpu")
     source = TextSource(sequences, plan, layers_of(network))
     same_batches = [
-        source.prepare(chunk, group, Desk(0)).inputs
-        for chunk in range(plan.n_chunks)
-        for group in plan.passes(chunk)
+        source.prepare(chunk, group).inputs for chunk in range(plan.n_chunks) for group in plan.passes(chunk)
     ]
     ids = [torch.tensor([reader(text)["input_ids"]]) for text in texts]
     plain = []

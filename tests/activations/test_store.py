@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import torch
 import zarr
 
 import thinkalike as ta
-from thinkalike.activations import writer as writing
 from thinkalike.activations.reader import open_store
 from thinkalike.activations.writer import STALE_SECONDS, Writer
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
@@ -284,23 +282,10 @@ def writer(path, **changes):
 
 
 def fail_with(code):
-    def put(*args, **kwargs):
+    async def set_(*args, **kwargs):
         raise OSError(code, os.strerror(code))
 
-    return put
-
-
-def test_chunks_are_the_bytes_that_zarr_writes(tmp_path):
-    ours = writer(tmp_path / "ours.zarr")
-    theirs = zarr.open_group(writer(tmp_path / "theirs.zarr").path, mode="a")["layers/0"]
-    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    for chunk, part in enumerate((rows[:2], rows[2:])):
-        ours.write(chunk, {0: part})
-    theirs[:] = rows
-    files = sorted(path.relative_to(theirs.store.root) for path in theirs.store.root.glob("layers/0/c/*/*"))
-    assert len(files) == 2
-    for file in files:
-        assert (ours.path / file).read_bytes() == (theirs.store.root / file).read_bytes()
+    return set_
 
 
 def test_a_full_disk(tmp_path, monkeypatch):
@@ -308,7 +293,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
     store = writer(path)
     store.write(0, {0: np.ones((2, 4), np.float32)})
     with monkeypatch.context() as full:
-        full.setattr("zarr.storage._local._put", fail_with(errno.ENOSPC))
+        full.setattr("zarr.storage.LocalStore.set", fail_with(errno.ENOSPC))
         with pytest.raises(StoreError, match=r"The disk is full: .* What was finished is kept"):
             store.write(1, {0: np.full((1, 4), 2.0, np.float32)})
     assert store.is_done(0)
@@ -337,7 +322,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 
 
 def test_a_disk_that_may_not_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("zarr.storage._local._put", fail_with(errno.EACCES))
+    monkeypatch.setattr("zarr.storage.LocalStore.set", fail_with(errno.EACCES))
     with pytest.raises(StoreError, match="cannot be written: Permission denied"):
         writer(tmp_path / "m.zarr")
 
@@ -390,33 +375,3 @@ def test_a_store_of_another_shape(tmp_path):
             n_units=[4],
             chunk_rows=3,
         )
-
-
-def test_after_a_failed_write_nothing_of_it_is_still_under_way(tmp_path, monkeypatch):
-    encode = writing._encode
-    store = Writer(
-        tmp_path / "m.zarr",
-        attributes={**attributes(), "layers": [0, 1]},
-        items=["a", "b"],
-        positions=np.arange(2),
-        n_units=[4, 4],
-        chunk_rows=1,
-    )
-
-    def dawdle(rows, encoded):
-        if rows[0, 0] == 1:
-            raise OSError(errno.EIO, "no luck")
-        late = rows[0, 0] == 2  # would come while the next chunk lies in the same place
-        time.sleep(0.2 if late else 0)
-        encode(rows, encoded)
-        time.sleep(0 if late else 0.4)
-
-    rows = {k: np.full((1, 4), k + 1.0, np.float32) for k in range(2)}
-    with monkeypatch.context() as unlucky:
-        unlucky.setattr(writing, "_encode", dawdle)
-        with pytest.raises(StoreError, match="no luck"):
-            store.write(0, rows)
-        store.write(1, {k: 10 * matrix for k, matrix in rows.items()})
-    store.write(0, rows)
-    for k in range(2):
-        np.testing.assert_array_equal(open_store(store.path)[k][:, 0], [k + 1, 10 * k + 10])

@@ -13,13 +13,12 @@ from thinkalike.progress import progress
 from thinkalike.systems.architectures import Stack
 from thinkalike.systems.hooks import FINAL_NORM, recording
 from thinkalike.systems.mamba.selective_scan import fused_scan
-from thinkalike.systems.memory import Desk
 from thinkalike.systems.passes import Source, n_chunks
 from thinkalike.systems.subject import evaluating
 
 
 class Target(Protocol):
-    """What takes the rows of a chunk; they are the target's only until `write` returns."""
+    """What takes the rows of a chunk."""
 
     def is_done(self, chunk: int) -> bool: ...
 
@@ -53,7 +52,6 @@ def run(
     The target is opened with the widths of the layers, which the first answer tells.
     """
     target: Target | None = None
-    desk = Desk(source.chunk_rows)
     with (
         evaluating(stack.model),
         fused_scan(stack.model),
@@ -61,7 +59,7 @@ def run(
     ):
         for chunk in range(n_chunks(source)):
             if chunk not in done and not (target is not None and target.is_done(chunk)):
-                rows = answers(stack, source, chunk, desk=desk, labels=labels, site=site)
+                rows = answers(stack, source, chunk, labels=labels, site=site)
                 if target is None:
                     target = open_target([rows[label].shape[1] for label in labels])
                 target.write(chunk, rows)
@@ -69,9 +67,9 @@ def run(
 
 
 def answers(
-    stack: Stack, source: Source, chunk: int, *, desk: Desk, labels: Sequence[Layer], site: str
+    stack: Stack, source: Source, chunk: int, *, labels: Sequence[Layer], site: str
 ) -> dict[Layer, Array]:
-    """What every layer answers to the rows of a chunk, (n_rows, n_units) each, until the next call."""
+    """What every layer answers to the rows of a chunk, (n_rows, n_units) each."""
     import torch
 
     found: dict[Layer, Array] = {}
@@ -79,7 +77,7 @@ def answers(
     groups = source.groups(chunk)
     while groups:
         group = groups.pop(0)
-        one = source.prepare(chunk, group, desk)
+        one = source.prepare(chunk, group)
         try:
             with recording(stack, one.keep, site=site, final_norm=FINAL_NORM in labels) as record:
                 stack.model(**one.inputs)

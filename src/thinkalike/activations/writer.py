@@ -7,7 +7,6 @@ bytes that anyone else would write.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import hashlib
 import time
@@ -16,22 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numpy as np
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec
-from zarr.core.buffer.cpu import Buffer
-from zarr.core.sync import sync
 from zarr.errors import ContainsArrayError
 
 from thinkalike.activations.reader import FORMAT, describe, is_complete, is_local
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
-from thinkalike.systems.memory import apart, matrix_apart
 
 ROWS_AT_ONCE = 1024
 STALE_SECONDS = 3600
-CHECKSUM = 4  # bytes
 
 
 class Writer:
@@ -63,7 +57,6 @@ class Writer:
         self.system, self.labels = attributes["system"], tuple(attributes["layers"])
         check_free(path, attributes)
         n_rows = len(items)
-        self._encoded = [apart(4 * chunk_rows * width + CHECKSUM) for width in n_units]
         with writing(path):
             _sweep(path)
             group = zarr.open_group(
@@ -103,22 +96,9 @@ class Writer:
         for label in self.labels:
             refuse_nonfinite(rows[label], layer=label, items=names, system=self.system)
         with writing(self.path):
-            sync(self._set(chunk, rows))
+            for label, array in zip(self.labels, self.layers, strict=True):
+                array[begin : begin + self.chunk_rows] = rows[label]
             self._done[chunk] = 1
-
-    async def _set(self, chunk: int, rows: Mapping[Layer, Array]) -> None:
-        """All layers at once: most of a write is waiting for the next thread to take over."""
-        tasks = (self._set_layer(chunk, k, rows[label]) for k, label in enumerate(self.labels))
-        for failure in await asyncio.gather(*tasks, return_exceptions=True):  # none is left running
-            if failure is not None:
-                raise failure
-
-    async def _set_layer(self, chunk: int, number: int, rows: Array) -> None:
-        """Write the bytes that zarr would, from memory that is there already (its codec takes new)."""
-        array, encoded = self.layers[number], self._encoded[number]
-        await asyncio.to_thread(_encode, rows, encoded)
-        place = array.store_path / array.metadata.encode_chunk_key((chunk, 0))
-        await place.set(Buffer.from_array_like(encoded))
 
 
 class MemoryWriter:
@@ -134,7 +114,7 @@ class MemoryWriter:
     ) -> None:
         self.system, self.items, self.positions, self.filled = attributes["system"], items, positions, 0
         self.matrices = {
-            label: matrix_apart(len(items), width)
+            label: np.empty((len(items), width), np.float32)
             for label, width in zip(attributes["layers"], n_units, strict=True)
         }
 
@@ -223,15 +203,6 @@ def writing(path: str | Path) -> Iterator[None]:
                 "the same call again, or point THINKALIKE_CACHE or out=… at another disk."
             ) from error
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def _encode(rows: Array, encoded: np.ndarray) -> None:
-    """A chunk as it is stored: little-endian floats, NaN after the last row, and the checksum of all this."""
-    floats = encoded[:-CHECKSUM].view("<f4").reshape(-1, rows.shape[1])
-    floats[: len(rows)] = rows
-    floats[len(rows) :] = np.nan
-    checksum = google_crc32c.value(encoded[:-CHECKSUM])
-    encoded[-CHECKSUM:] = np.frombuffer(checksum.to_bytes(CHECKSUM, "little"), np.uint8)
 
 
 def _array(group: zarr.Group, name: str, **layout: Any) -> Any:

@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import false_discovery_control
 
 from thinkalike.inference.relabelling import ENUMERATED, Relabellings, relabelled_taus, relabellings
 from thinkalike.inference.weighted_tau import tau_matrix
@@ -95,15 +96,6 @@ def share_below(x: Floats, y: Floats, tau: float, *, n_samples: int = 10_000, se
     return below / len(orders)
 
 
-def benjamini_hochberg(p: Floats) -> Floats:
-    """Adjusted p-values that control the false discovery rate (Benjamini and Hochberg 1995)."""
-    order = np.argsort(p)[::-1]
-    ranks = np.arange(len(p), 0, -1)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum.accumulate(p[order] * len(p) / ranks)
-    return np.minimum(adjusted, 1.0)
-
-
 @dataclass(frozen=True, eq=False)
 class _BlockNull:
     """What relabelling does to one block."""
@@ -166,7 +158,5 @@ def _block_test(
 
 def _correct_for_pairs_of_systems(blocks: Sequence[BlockTest]) -> tuple[BlockTest, ...]:
     between = [k for k, block in enumerate(blocks) if block.a != block.b]
-    adjusted = dict(
-        zip(between, benjamini_hochberg(np.array([blocks[k].p_mean for k in between])), strict=True)
-    )
+    adjusted = dict(zip(between, false_discovery_control([blocks[k].p_mean for k in between]), strict=True))
     return tuple(replace(b, q=float(adjusted[k])) if k in adjusted else b for k, b in enumerate(blocks))

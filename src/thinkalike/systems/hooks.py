@@ -72,8 +72,7 @@ class Recording:
 
     def add(self, layer: Layer, states: torch.Tensor) -> None:
         if layer in self.states:  # several modules of a block answer at this site: their sum
-            before = self.states[layer].clone()  # `keep` may put both into the same place
-            self.states[layer] = before + self.keep(layer, states)
+            self.states[layer] = self.states[layer] + self.keep(layer, states)
         else:
             self.states[layer] = self.keep(layer, states)
 

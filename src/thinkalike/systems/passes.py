@@ -16,7 +16,6 @@ from thinkalike.errors import ModelError
 from thinkalike.systems import signals
 from thinkalike.systems.architectures import Stack
 from thinkalike.systems.hooks import Keep, Layer
-from thinkalike.systems.memory import Desk
 from thinkalike.systems.plan import Plan, check_batch_size
 from thinkalike.systems.texts import Sequences
 from thinkalike.systems.words import Ints, mean_over
@@ -55,7 +54,7 @@ class Source(Protocol):
 
     def groups(self, chunk: int) -> list[Ints]: ...
 
-    def prepare(self, chunk: int, group: Ints, desk: Desk) -> Pass: ...
+    def prepare(self, chunk: int, group: Ints) -> Pass: ...
 
 
 def n_chunks(source: Source) -> int:
@@ -75,7 +74,7 @@ class TextSource:
     def groups(self, chunk: int) -> list[Ints]:
         return self.plan.passes(chunk)
 
-    def prepare(self, chunk: int, group: Ints, desk: Desk) -> Pass:
+    def prepare(self, chunk: int, group: Ints) -> Pass:
         import torch
 
         rows = self.plan.rows(chunk)
@@ -95,8 +94,7 @@ class TextSource:
                     f"{len(group)} texts of {length} tokens: its states cannot be told apart by tokens."
                 )
             flat = states.reshape(n_tokens, -1)
-            room = desk.room(layer, len(places), flat)
-            return mean_over(flat, *(tensor.to(states.device) for tensor in where), out=room)
+            return mean_over(flat, *(tensor.to(states.device) for tensor in where))
 
         return Pass(self._arguments([self.sequences.ids[text] for text in group]), places, keep)
 
@@ -154,7 +152,7 @@ class SignalSource:
         places = signals.equal_shapes(self._process(chunk))
         return [np.array(group) for group in places]
 
-    def prepare(self, chunk: int, group: Ints, desk: Desk) -> Pass:
+    def prepare(self, chunk: int, group: Ints) -> Pass:
         import torch
 
         prepared = self._process(chunk)

@@ -88,20 +88,12 @@ class Groups:
         return np.where(mask, self.positions[at], 0), mask
 
 
-def mean_over(
-    states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, *, out: torch.Tensor | None = None
-) -> torch.Tensor:
-    """Float32 means of `states` (n_tokens, n_units) over groups of positions (n_groups, longest), by mask.
-
-    They are written to `out`, (n_groups, n_units), if it is given.
-    """
+def mean_over(states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Float32 means of `states` (n_tokens, n_units) over groups of positions (n_groups, longest), by mask."""
     import torch
 
     if positions.shape[1] == 1:
-        if states.dtype == torch.float32:
-            return torch.index_select(states, 0, positions[:, 0], out=out)
-        rows = states.index_select(0, positions[:, 0])
-        return rows.to(torch.float32) if out is None else out.copy_(rows)
+        return states.index_select(0, positions[:, 0]).to(torch.float32)
     picked, weights = states[positions].to(torch.float32), mask.to(torch.float32)
     # A sum over the few tokens of a word in fixed order: the same bytes every time, on a GPU too.
-    return torch.div((picked * weights[:, :, None]).sum(1), weights.sum(1, keepdim=True), out=out)
+    return (picked * weights[:, :, None]).sum(1) / weights.sum(1, keepdim=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from thinkalike.errors import InvalidInput
 from thinkalike.systems.mamba.conv_kernels import conv_backward, conv_forward
 from thinkalike.systems.mamba.scan_kernels import CHUNK, scan_backward, scan_forward
 from thinkalike.systems.mamba.scan_maths import BLOCK
-from thinkalike.systems.teams import share
 
 
 def selective_scan(
@@ -167,7 +167,25 @@ def _run(
 ) -> None:
     """All tasks of `kernel`, which holds no lock, in as many threads as torch uses."""
     arguments = tuple(shape), inputs, tuple(_flat(result) for result in results)
-    share(lambda first, last: kernel(first, last, *arguments), n_tasks=shape[0] * _n_blocks(shape[2]))
+    n_tasks = shape[0] * _n_blocks(shape[2])
+    n_threads = min(torch.get_num_threads(), n_tasks)
+    if n_threads == 1:
+        kernel(0, n_tasks, *arguments)
+        return
+    with ThreadPoolExecutor(n_threads) as threads:  # for one call: nothing that a fork could break
+        parts = [threads.submit(kernel, *part, *arguments) for part in _parts(n_tasks, n_threads)]
+    for part in parts:
+        part.result()
+
+
+def _parts(n_tasks: int, n_threads: int) -> list[tuple[int, int]]:
+    """Large parts first, small ones at the end, so that a thread that started late is not waited for long."""
+    parts, first = [], 0
+    while first < n_tasks:
+        last = first + max(1, (n_tasks - first) // (2 * n_threads))
+        parts.append((first, last))
+        first = last
+    return parts
 
 
 def _n_blocks(n_channels: int) -> int:
