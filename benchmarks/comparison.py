@@ -83,7 +83,7 @@ def end_to_end() -> None:
     from thinkalike.comparison import compare
     from thinkalike.stimuli import Stimuli
 
-    stimuli = Stimuli.from_grammar(n_sentences=600, seed=0)
+    stimuli = Stimuli.from_grammar(n_sentences=600, seed=0, grammar="salle2024")
     stimuli = stimuli.subset(np.arange(1500))
     shown = systems(stimuli)
     small = stimuli.subset(np.arange(200))
@@ -294,7 +294,7 @@ def coverage() -> None:
     from thinkalike.stimuli import Stimuli
 
     kept = ["part_of_speech", "number", "tense", "question"]
-    made = Stimuli.from_grammar(n_sentences=3000, seed=0)
+    made = Stimuli.from_grammar(n_sentences=3000, seed=0, grammar="salle2024")
     population = Stimuli(made.features[kept], items=made.items, sentences=made.sentences)
     rng = np.random.default_rng(0)
     sentence = population.items["sentence"].to_numpy()

@@ -37,7 +37,7 @@ def one_size(n_sentences: int) -> None:
     if n_sentences == 0:
         print(f"{'idle':>9} {'':>8} {'':>14} {'':>8} {'':>9} {'':>12} {peak_megabytes():>8.0f}")
         return
-    stimuli, making = timed(lambda: Stimuli.from_grammar(n_sentences, seed=0))
+    stimuli, making = timed(lambda: Stimuli.from_grammar(n_sentences, seed=0, grammar="salle2024"))
     _, digesting = timed(lambda: stimuli.digest)
     correlations, correlating = timed(stimuli.correlations)
     counts = f"{n_sentences:>9,} {len(stimuli):>8,} {correlations.n_pairs:>14,}"
@@ -50,7 +50,7 @@ def against_pairs(n_sentences: int) -> None:
     from thinkalike.stimuli import Stimuli
     from thinkalike.stimuli.differences import code_features
 
-    stimuli = Stimuli.from_grammar(n_sentences, seed=0)
+    stimuli = Stimuli.from_grammar(n_sentences, seed=0, grammar="salle2024")
     exact, fast = timed(stimuli.correlations)
 
     def materialised() -> np.ndarray:

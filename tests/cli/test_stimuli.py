@@ -58,7 +58,7 @@ def test_a_grammar_can_be_copied_and_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "mine"
-    output = run("--copy-grammar", folder)
+    output = run("--grammar", "salle2024", "--copy-grammar", folder)
     assert output == f"Wrote {folder / 'salle2024.toml'}.\nWrote {folder / 'lexicon_english.toml'}.\n"
     lexicon = folder / "lexicon_english.toml"
     lexicon.write_text(lexicon.read_text("utf-8").replace("Mary", "Zoe "), encoding="utf-8")
@@ -67,7 +67,9 @@ def test_a_grammar_can_be_copied_and_changed(
     words = set(Stimuli.from_table(tmp_path / "w.csv").items["word"])
     assert "Zoe" in words
     assert "Mary" not in words
-    assert "exists already and is not overwritten" in failure(monkeypatch, capsys, "--copy-grammar", folder)
+    assert "exists already and is not overwritten" in failure(
+        monkeypatch, capsys, "--grammar", "salle2024", "--copy-grammar", folder
+    )
 
 
 def test_a_treebank(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_feature_without_importance_has_no_interval() -> None:
 
 def test_intervals_cover_a_planted_truth(plant: Plant) -> None:
     """ρ and importances of a large sample lie in most intervals of small ones (the benchmarks do more)."""
-    population = Stimuli.from_grammar(n_sentences=900, seed=0)
+    population = Stimuli.from_grammar(n_sentences=900, seed=0, grammar="salle2024")
     kept = ["part_of_speech", "number", "question"]
     population = Stimuli(population.features[kept], items=population.items, sentences=population.sentences)
     everyone = plant(population, "s", {"part_of_speech": 1.0, "number": 1.5}, n_layers=1, n_units=12, seed=1)

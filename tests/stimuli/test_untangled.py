@@ -217,3 +217,22 @@ def test_past_verbs_are_past_forms(stimuli: Stimuli) -> None:
     ]
     assert len(past) > SENTENCES
     assert all("past" in forms[word] and "base" not in forms[word] for word in past["word"])
+
+
+def test_it_is_the_default() -> None:
+    """In Python, on the command line, and where a comparison makes its own sentences."""
+    assert Stimuli.from_grammar(30, seed=3) == Stimuli.from_grammar(30, seed=3, grammar="untangled")
+
+
+@pytest.mark.parametrize("n_sentences", [200, 500])
+def test_few_words_share_all_that_stands_before_them(n_sentences: int) -> None:
+    """Counted by brute force, capital letters and all, on what a causal model sees of each word."""
+    seen = {}
+    for grammar in ("untangled", "salle2024"):
+        made = Stimuli.from_grammar(n_sentences, seed=0, grammar=grammar)
+        texts = made.items["sentence"].map(made.sentences)
+        left = [text[:end] for text, end in zip(texts, made.items["end"], strict=True)]
+        counts = Counter(left)
+        seen[grammar] = float(np.mean([counts[one] > 1 for one in left]))
+    assert seen["untangled"] < 0.16
+    assert seen["salle2024"] > 0.35

@@ -20,7 +20,7 @@ MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
 def demo(
     out: Annotated[Path, place("Where to keep the run and its report.")] = Path("runs/demo"),
     sentences: Annotated[
-        int | None, typer.Option(min=1, help="How many sentences to make.", show_default="500")
+        int | None, typer.Option(min=1, help="How many sentences to make.", show_default="200")
     ] = None,
     resamples: Resamples = None,
 ) -> None:

@@ -21,7 +21,7 @@ Sentences = Annotated[
     typer.Option(
         min=1,
         help="How many sentences to make; of a file, the first so many.",
-        show_default="500; of a file all",
+        show_default="200; of a file all",
     ),
 ]
 Features = Annotated[

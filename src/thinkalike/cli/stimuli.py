@@ -29,14 +29,15 @@ def stimuli(
             "-n",
             min=1,
             help="How many sentences to make; of a file, the first so many.",
-            show_default="500; of a file all",
+            show_default="200; of a file all",
         ),
     ] = None,
     seed: Seed = None,
     grammar: Annotated[
         str | None,
         typer.Option(
-            help="salle2024, clauses, or the path of a TOML file with rules.", show_default="salle2024"
+            help="untangled, salle2024, clauses, or the path of a TOML file with rules.",
+            show_default="untangled",
         ),
     ] = None,
     lexicon: Annotated[Path | None, typer.Option(help="TOML file with other words.")] = None,
@@ -97,8 +98,9 @@ def stimuli(
 
 def _copy(grammar: str | None, folder: Path) -> None:
     from thinkalike.stimuli.grammar import copy_grammar
+    from thinkalike.stimuli.table import GRAMMAR
 
-    written = copy_grammar("salle2024" if grammar is None else grammar, folder)
+    written = copy_grammar(GRAMMAR if grammar is None else grammar, folder)
     typer.echo("\n".join(f"Wrote {path}." for path in written))
 
 

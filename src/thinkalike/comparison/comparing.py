@@ -32,8 +32,6 @@ MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
 RESAMPLES = 200
 """Bootstrap resamples of the sentences, unless told otherwise"""
-SENTENCES = 500
-"""Sentences of the grammar that are shown when no stimuli are given"""
 
 AnyMeasure = str | Measure | Callable[[Any, Any], float]
 
@@ -60,7 +58,7 @@ def compare(
     ----------
     systems : models by name, activations, arrays (n_items, n_units), mappings of layers to such arrays, or
         .npy, .npz and .zarr files of them, in any mixture; a mapping gives them names of its own.
-    stimuli : what to show; 500 sentences of the probing grammar when None. A DataFrame is read by
+    stimuli : what to show; 200 sentences of the default grammar when None. A DataFrame is read by
         `Stimuli.from_table`, its index being the items if it names them.
     measures : one or more, besides the feature-based measure and RSA: names in `MEASURES`, or functions of
         one's own, as in `similarity`.
@@ -86,7 +84,7 @@ def compare(
     others = [m for m in found_measures if m.name != "rsa"]
     _check_settings(settings, extraction, named)
     if stimuli is None:
-        stimuli = Stimuli.from_grammar(n_sentences=SENTENCES, seed=settings.get("seed") or 0)
+        stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     resamples = usual_resamples(preset) if resamples is None else resamples
     plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
     asked = dict(extraction or {})

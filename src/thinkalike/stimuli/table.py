@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
     from thinkalike.stimuli.diagnostics import FeatureCorrelations
 
+GRAMMAR = "untangled"
+SENTENCES = 200
+"""What is shown when nothing else is said: 200 sentences, about 1,700 words"""
+
 
 class Stimuli:
     """Items with their features: words in sentences, whole sentences, or anything that has an id.
@@ -67,10 +71,10 @@ class Stimuli:
     @classmethod
     def from_grammar(
         cls,
-        n_sentences: int = 500,
+        n_sentences: int = SENTENCES,
         seed: int = 0,
         *,
-        grammar: str | os.PathLike[str] = "salle2024",
+        grammar: str | os.PathLike[str] = GRAMMAR,
         lexicon: str | os.PathLike[str] | None = None,
         items: str | None = None,
         balance: bool = False,
@@ -83,8 +87,10 @@ class Stimuli:
 
         Parameters
         ----------
-        grammar : "salle2024" (Salle et al. 2024, Table S1), "clauses" (passives, conjunctions, prepositional
-            phrases, relative clauses), or the path of a TOML file with rules of one's own.
+        grammar : "untangled" (the default, in which part of speech, position from either end, length and
+            question come apart), "salle2024" (Salle et al. 2024, Table S1), "clauses" (passives,
+            conjunctions, prepositional phrases, relative clauses), or the path of a TOML file with rules of
+            one's own.
         lexicon : TOML file with words of one's own instead of the grammar's.
         items : "words" or "sentences"; None leaves it to the grammar.
         balance : choose the sentences so that the feature differences correlate less.
