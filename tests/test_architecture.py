@@ -17,6 +17,7 @@ ROOT = Path(thinkalike.__file__).parent
 ORDER = [
     "errors",
     "machine",
+    "files",
     "options",
     "progress",
     "lazy",

@@ -38,6 +38,10 @@ class StoreError(ThinkalikeError):
     """Files on disk that are damaged, incomplete, or belong to something else."""
 
 
+class DamagedFile(StoreError):
+    """A file of ours that is missing, or not what was written there; who can makes it anew."""
+
+
 class MissingExtra(ThinkalikeError, ImportError):
     """An optional dependency is not installed; the message gives the command."""
 

@@ -65,7 +65,7 @@ def test_task_loss_of_chosen_pairs(
     assert "nan" not in result.stdout
     assert found.settings["task_fit"]["optimizer"] == "adamw"
     assert (folder / "curves.png").exists()
-    assert not (folder / "unfinished.safetensors").exists()
+    assert not (folder / "unfinished.npz").exists()
     assert "mismatch of depth" in " ".join(result.stdout.split())
 
 

@@ -17,6 +17,7 @@ from thinkalike.cli.options import (
     Site,
     Split,
     asked,
+    draw,
     place,
 )
 from thinkalike.cli.options import (
@@ -113,9 +114,9 @@ def cka(
         ),
     )
     found.save(folder)
-    found.plot().save(folder / "cka.png", scale_factor=2)
-    found.plot().save(folder / "cka.svg")
-    found.plot_convergence().save(folder / "convergence.png", scale_factor=2)
+    for ending in ("png", "svg"):
+        draw(found.plot(), folder / f"cka.{ending}")
+    draw(found.plot_convergence(), folder / "convergence.png")
     _close(found, folder)
 
 

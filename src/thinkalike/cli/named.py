@@ -47,7 +47,7 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
 
 def default_folder(named: Mapping[str, str], before: str = "") -> Path:
     """runs/NAMES."""
-    from thinkalike.comparison.files import file_name
+    from thinkalike.files import file_name
 
     return Path("runs") / file_name("_".join([*([before] if before else []), *_plain(named)]))
 

@@ -146,6 +146,9 @@ def resamples(default: str) -> Any:
 
 def draw(chart: Any, figure: Path) -> None:
     """Write a chart as the suffix says: a page needs no network, and pixels are drawn twice as fine."""
-    figure.parent.mkdir(parents=True, exist_ok=True)
-    options = {"inline": True} if figure.suffix.lower() == ".html" else {"scale_factor": 2}
-    chart.save(str(figure), **options)
+    from thinkalike.charts.drawing import drawn
+    from thinkalike.files import write_bytes
+
+    format = figure.suffix.lower().removeprefix(".")
+    options = {"inline": True} if format == "html" else {"scale_factor": 2}
+    write_bytes(drawn(chart, format, **options), figure)

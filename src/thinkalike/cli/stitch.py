@@ -10,7 +10,7 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.named import MODELS, parse_models
-from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, only_with, place
+from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, draw, only_with, place
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def stitch(
                 floor=floor,
                 ceiling=ceiling,
                 names=(below, above),
-                checkpoint=folder / "unfinished.safetensors",
+                checkpoint=folder / "unfinished.npz",
                 **asked(
                     kind=kind,
                     fit=chosen,
@@ -202,7 +202,7 @@ def _data(path: Path) -> Any:
 
 
 def _folder(out: Path | None, run: Path | None, bottom: str, top: str) -> Path:
-    from thinkalike.comparison.files import file_name
+    from thinkalike.files import file_name
 
     name = file_name(f"{bottom}-to-{top}")
     if out is not None:
@@ -218,20 +218,20 @@ def _write(result: StitchResult, folder: Path) -> None:
     if not result.curves.empty:
         figures["curves"] = result.plot_curves()
     for name, chart in figures.items():
-        chart.save(folder / f"{name}.png", scale_factor=2)
-        chart.save(folder / f"{name}.svg")
+        for ending in ("png", "svg"):
+            draw(chart, folder / f"{name}.{ending}")
 
 
 def _two_ways(results: Sequence[StitchResult], folder: Path, seed: int) -> str:
     """Write what A→B costs more than B→A at every pair of layers; the mean over them in a sentence."""
+    from thinkalike.files import write_tables
     from thinkalike.stitching import asymmetry, mean_asymmetry
 
     if len(results) < 2:
         return ""
     there, back = results
     table, mean = asymmetry(there, back, seed=seed), mean_asymmetry(there, back, seed=seed)
-    table.to_parquet(folder / "asymmetry.parquet", index=False)
-    table.to_csv(folder / "asymmetry.csv", index=False)
+    write_tables(table, folder / "asymmetry")
     a, b = there.bottom, there.top
     sign, more = (1, "more") if mean["difference"] > 0 else (-1, "less")
     low, high = sorted((sign * mean["low"], sign * mean["high"]))

@@ -78,12 +78,12 @@ class ModelDistances:
 
     def save(self, path: str | Path) -> Path:
         """Write `path`.parquet, `path`.csv and `path`.json."""
-        from thinkalike.comparison.files import write_json, write_table
+        from thinkalike.files import write_json, write_tables
         from thinkalike.provenance import versions
 
         path = Path(path)
-        write_table(self.to_frame(), path)
-        about: dict[str, Any] = {"measure": self.measure, "align": self.align, "clipped": self.clipped}
+        about: dict[str, Any] = {"seal of the table": write_tables(self.to_frame(), path)}
+        about |= {"measure": self.measure, "align": self.align, "clipped": self.clipped}
         about |= {"systems": self.systems, "versions": versions()}
         write_json(about, path.with_name(f"{path.name}.json"))
         return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -9,40 +10,51 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.files import numbers, read_json, read_parquet, write_json, write_table
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
+from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table, write_tables
 from thinkalike.labels import Floats
+
+AGAIN = "make the profile again"
 
 
 def save_profile(profile: Profile, path: Path) -> None:
     """Write `path`.parquet, .csv and .json, and for resamples `path`-resamples.parquet."""
     n_layers, n_folds, n_features = profile.importance.shape
-    write_table(
-        pd.DataFrame(
-            {
-                "layer": np.repeat(np.array(profile.layers, dtype=object), n_folds * n_features),
-                "fold": np.tile(np.repeat(np.arange(n_folds), n_features), n_layers),
-                "feature": np.tile(np.array(profile.features, dtype=object), n_layers * n_folds),
-                "importance": profile.importance.ravel(),
-                "score": np.repeat(profile.scores.ravel(), n_features),
-            }
-        ),
-        path,
-    )
+    seals = {
+        "profile": write_tables(
+            pd.DataFrame(
+                {
+                    "layer": np.repeat(np.array(profile.layers, dtype=object), n_folds * n_features),
+                    "fold": np.tile(np.repeat(np.arange(n_folds), n_features), n_layers),
+                    "feature": np.tile(np.array(profile.features, dtype=object), n_layers * n_folds),
+                    "importance": profile.importance.ravel(),
+                    "score": np.repeat(profile.scores.ravel(), n_features),
+                }
+            ),
+            path,
+        )
+    }
     if profile.bootstrap is not None:
-        _write_resamples(profile, profile.bootstrap, path.with_name(path.name + "-resamples"))
+        seals["resamples"] = _write_resamples(profile, profile.bootstrap, _resamples(path))
     # Last: who reads the JSON finds the tables.
-    write_json(_about(profile), path.with_name(path.name + ".json"))
+    write_json({**_about(profile), "seals": seals}, path.with_name(path.name + ".json"))
 
 
 def load_profile(path: Path) -> Profile:
     """What `save_profile` wrote."""
-    about = read_json(path.with_name(path.name + ".json"))
+    file = path.with_name(path.name + ".json")
+    about = read_json(file, way_out=AGAIN)
+    with reading(file, AGAIN):
+        return _profile(about, path)
+
+
+def _profile(about: Mapping[str, Any], path: Path) -> Profile:
     shape = (len(about["layers"]), about["n_folds"], len(about["features"]))
-    table = read_parquet(path)
+    seals = about["seals"]
+    table = read_table(path.with_name(path.name + ".parquet"), seal=seals["profile"], way_out=AGAIN)
     bootstrap = None
     if about["bootstrap"] is not None:
-        drawn = read_parquet(path.with_name(path.name + "-resamples"))
+        drawn = read_table(_resamples(path), seal=seals["resamples"], way_out=AGAIN)
         n = about["bootstrap"]["n_resamples"]
         bootstrap = Bootstrap(
             scores=_column(drawn, "score", (n, shape[0], shape[2]))[:, :, 0],
@@ -82,10 +94,14 @@ def _about(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _write_resamples(profile: Profile, bootstrap: Bootstrap, path: Path) -> None:
+def _resamples(path: Path) -> Path:
+    return path.with_name(path.name + "-resamples.parquet")
+
+
+def _write_resamples(profile: Profile, bootstrap: Bootstrap, path: Path) -> str:
     n_resamples, n_layers, n_features = bootstrap.importance.shape
     layers = np.repeat(np.array(profile.layers, dtype=object), n_features)
-    write_table(
+    return write_table(
         pd.DataFrame(
             {
                 "resample": np.repeat(np.arange(n_resamples), n_layers * n_features),
@@ -96,7 +112,6 @@ def _write_resamples(profile: Profile, bootstrap: Bootstrap, path: Path) -> None
             }
         ),
         path,
-        csv=False,
     )
 
 

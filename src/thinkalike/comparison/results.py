@@ -13,11 +13,11 @@ import pandas as pd
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison, Controls
-from thinkalike.comparison.files import numbers, read_parquet, write_table
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, stacked_importance
 from thinkalike.comparison.trajectories import TrajectoryDistances
+from thinkalike.files import numbers, read_table, write_tables
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.weighted_tau import contribution_matrix
@@ -25,6 +25,7 @@ from thinkalike.labels import Floats, Row
 from thinkalike.stimuli.table import Stimuli
 
 UNTRAINED = "untrained"
+AGAIN = "run the same comparison again"
 
 
 def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
@@ -67,13 +68,13 @@ def _is_of_earlier_call(path: Path) -> bool:
 def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
     """Write the tables, and give what is no table: labels, tests, sentences."""
     made = result_tables(comparison)
-    for name, frame in made.items():
-        write_table(frame, tables / name)
+    seals = {name: write_tables(frame, tables / name) for name, frame in made.items()}
     for path in tables.iterdir():
         if path.stem not in made and _is_of_earlier_call(path):
             path.unlink()
     maps, controls = comparison.word_maps, comparison.controls
     return {
+        "seals": seals,
         "systems": comparison.systems,
         "items": list(comparison.stimuli.items.index),
         "rows": comparison.rows,
@@ -107,28 +108,36 @@ def read_results(
 ) -> Comparison:
     """The comparison from what `write_results` wrote and gave, and the profiles of its systems."""
     rows = _rows(results["rows"])
-    matrices = {name: _matrix(tables, name, about, rows) for name, about in results["matrices"].items()}
+    found = {
+        name: read_table(tables / f"{name}.parquet", seal=seal, way_out=AGAIN)
+        for name, seal in results["seals"].items()
+    }
+    matrices = {
+        name: _matrix(found[f"similarity-{name}"], name, about, rows)
+        for name, about in results["matrices"].items()
+    }
     kept = matrices[FEATURES].settings["features"]
     controls = results["controls"]
+    if controls is not None:
+        untrained = found[f"similarity-{UNTRAINED}"]
+        copied = Controls(copies, _matrix(untrained, UNTRAINED, controls["matrix"], _rows(controls["rows"])))
     return Comparison(
         stimuli=stimuli,
         profiles=profiles,
         matrices=matrices,
         contributions=contribution_matrix(stacked_importance(list(profiles.values()), kept)),
-        explained_share=_square(read_parquet(tables / "similarity-rsa"), "explained_share", len(rows)),
+        explained_share=_square(found["similarity-rsa"], "explained_share", len(rows)),
         agreements=tuple(_record(Agreement, a) for a in results["agreements"]),
-        layer_maps=_layer_maps(read_parquet(tables / "layer-maps"), rows, results["stress"]),
-        word_maps=_word_maps(tables, rows, results["word_maps"]),
+        layer_maps=_layer_maps(found["layer-maps"], rows, results["stress"]),
+        word_maps=_word_maps(found.get("word-maps"), rows, results["word_maps"]),
         trajectories=_trajectories(results["trajectories"]),
-        correlations=_untidy(read_parquet(tables / "correlations")),
+        correlations=_untidy(found["correlations"]),
         cautions=tuple(Caution(c["kind"], c["text"], tuple(c["systems"])) for c in results["cautions"]),
-        power=read_parquet(tables / "power"),
+        power=found["power"],
         answer=(results["answer"][0], results["answer"][1], results["answer"][2]),
         settings=results["settings"],
         versions=results["versions"],
-        controls=None
-        if controls is None
-        else Controls(copies, _matrix(tables, UNTRAINED, controls["matrix"], _rows(controls["rows"]))),
+        controls=None if controls is None else copied,
         activations=activations,
     )
 
@@ -137,8 +146,9 @@ def _about(matrix: SimilarityMatrix) -> dict[str, Any]:
     return {"kind": matrix.kind, "blocks": [asdict(b) for b in matrix.blocks], "settings": matrix.settings}
 
 
-def _matrix(tables: Path, name: str, about: Mapping[str, Any], rows: tuple[Row, ...]) -> SimilarityMatrix:
-    table = read_parquet(tables / f"similarity-{name}")
+def _matrix(
+    table: pd.DataFrame, name: str, about: Mapping[str, Any], rows: tuple[Row, ...]
+) -> SimilarityMatrix:
     return SimilarityMatrix(
         measure=FEATURES if name == UNTRAINED else name,
         rows=rows,
@@ -177,10 +187,12 @@ def _layer_maps(
     }
 
 
-def _word_maps(tables: Path, rows: tuple[Row, ...], about: Mapping[str, Any] | None) -> WordMaps | None:
-    if about is None:
+def _word_maps(
+    table: pd.DataFrame | None, rows: tuple[Row, ...], about: Mapping[str, Any] | None
+) -> WordMaps | None:
+    if about is None or table is None:
         return None
-    points = read_parquet(tables / "word-maps")[["x", "y"]].to_numpy(np.float64)
+    points = table[["x", "y"]].to_numpy(np.float64)
     return WordMaps(
         rows=rows,
         items=tuple(about["items"]),

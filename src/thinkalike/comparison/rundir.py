@@ -21,12 +21,12 @@ import numpy as np
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.files import file_name, plain, read_json, write_json
 from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profile_files import load_profile, save_profile
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.results import read_results, write_results
 from thinkalike.errors import StoreError
+from thinkalike.files import file_name, plain, read_json, write_json
 from thinkalike.stimuli.table import Stimuli
 
 FORMAT = 1

@@ -5,14 +5,13 @@ The findings and every figure are copied; pictures are drawn from the SVG as sha
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from thinkalike.comparison.files import read_json
 from thinkalike.errors import StoreError
+from thinkalike.files import new_folder, read_json, write_bytes
 from thinkalike.recipes.reproducing import FIGURES, FINDINGS
 
 GALLERY = Path("docs/gallery")
@@ -26,15 +25,11 @@ def fill(run: Path, gallery: Path = GALLERY) -> Path:
         raise StoreError(f"{run} holds no finished run of a recipe: run `thinkalike reproduce` first.")
     found = read_json(run / FINDINGS)
     place = gallery / found["recipe"]
-    part = gallery / f".{found['recipe']}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    (part / FIGURES).mkdir(parents=True)
-    shutil.copy(run / FINDINGS, part / FINDINGS)
-    for figure in found["figures"]:
-        svg = (run / FIGURES / f"{figure['name']}.svg").read_text(encoding="utf-8")
-        (part / FIGURES / f"{figure['name']}.png").write_bytes(picture(svg))
-    shutil.rmtree(place, ignore_errors=True)
-    os.replace(part, place)
+    with new_folder(place) as part:
+        shutil.copy(run / FINDINGS, part / FINDINGS)
+        for figure in found["figures"]:
+            svg = (run / FIGURES / f"{figure['name']}.svg").read_text(encoding="utf-8")
+            write_bytes(picture(svg), part / FIGURES / f"{figure['name']}.png")
     return place
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import thinkalike
 from thinkalike.charts.theme import DARK, LIGHT, THEMES, counterparts
-from thinkalike.comparison.files import plain
+from thinkalike.files import plain, write_text
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Findings, Table
 from thinkalike.recipes.registry import Recipe
@@ -24,11 +23,8 @@ BADGES = {"agrees": "agrees", "differs": "differs", "cannot be tested": "unteste
 
 def write_page(recipe: Recipe, findings: Findings, folder: Path, seconds: float) -> Path:
     """Write `folder`/index.html and return its path."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / PAGE
-    part = folder / f".{PAGE}.part"
-    part.write_text(render(recipe, findings, seconds), encoding="utf-8")
-    os.replace(part, path)
+    write_text(render(recipe, findings, seconds), path)
     return path
 
 

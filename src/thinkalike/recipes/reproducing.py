@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from thinkalike.comparison.files import plain, read_json, write_json
-from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
+from thinkalike.files import plain, read_json, write_bytes, write_json
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings
 from thinkalike.recipes.registry import SCALES, Recipe, get_recipe
@@ -72,7 +72,10 @@ def _counting(file: Path) -> Iterator[None]:
 
     A call that finds all steps kept takes seconds, and on a busy machine the clock says little.
     """
-    before = read_json(file)["processor_seconds"] if file.exists() else 0.0
+    try:
+        before = float(read_json(file)["processor_seconds"])
+    except DamagedFile:  # or the first call
+        before = 0.0
     start = time.process_time()
     try:
         yield
@@ -150,10 +153,6 @@ def _write_figure(figure: Figure, folder: Path) -> None:
     """Draw it once, as SVG, and the PNG from that."""
     import vl_convert
 
-    folder.mkdir(parents=True, exist_ok=True)
     svg = vl_convert.vegalite_to_svg(figure.spec)
     for ending, content in (("svg", svg.encode()), ("png", vl_convert.svg_to_png(svg, scale=SHARPNESS))):
-        path = folder / f"{figure.name}.{ending}"
-        part = folder / f".{path.name}.part"
-        part.write_bytes(content)
-        os.replace(part, path)
+        write_bytes(content, folder / f"{figure.name}.{ending}")

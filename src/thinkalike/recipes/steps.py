@@ -6,9 +6,6 @@ never takes an old result for its own.
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from thinkalike.comparison.files import file_name, plain, write_json
+from thinkalike.errors import DamagedFile
+from thinkalike.files import file_name, plain, read_arrays, read_json, write_arrays, write_json
 from thinkalike.provenance import digest_of
 
 FOLDER = "steps"
@@ -37,8 +35,8 @@ class Steps:
         """Plain values: what is kept, or else what `compute` gives, with NaN as None."""
         path = _with_ending(self.path(name, about), ".json")
         try:
-            return json.loads(path.read_text(encoding="utf-8"))["result"]
-        except (OSError, ValueError, KeyError, TypeError):
+            return read_json(path)["result"]
+        except DamagedFile:  # or not computed yet
             result = plain(compute())
         write_json({"step": name, "about": about, "result": result}, path)
         return result
@@ -47,18 +45,10 @@ class Steps:
         """Arrays by name: what is kept, or else what `compute` gives."""
         path = _with_ending(self.path(name, about), ".npz")
         try:
-            with np.load(path, allow_pickle=False) as kept:
-                return {key: kept[key] for key in kept.files}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return read_arrays(path)[0]
+        except DamagedFile:
             result = {key: np.asarray(value) for key, value in compute().items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with part.open("wb") as file:
-                np.savez_compressed(file, **result)  # type: ignore[arg-type]
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_arrays(result, path, about={"step": name, "about": about})
         return result
 
 

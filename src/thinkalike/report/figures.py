@@ -12,6 +12,7 @@ import altair as alt
 import pandas as pd
 
 from thinkalike.charts.blocks import UNTRAINED, system_pairs
+from thinkalike.charts.drawing import drawn
 from thinkalike.charts.heatmap import feature_correlations
 from thinkalike.charts.maps import word_map
 from thinkalike.charts.pair import contribution_bars, importance_scatter
@@ -19,6 +20,7 @@ from thinkalike.charts.theme import LIGHT, Data, Theme, themed
 from thinkalike.comparison import chart_tables, plots
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.files import write_bytes
 from thinkalike.labels import find_row, parse_row, row_name
 from thinkalike.progress import progress
 from thinkalike.report import frames
@@ -181,14 +183,11 @@ def write_figures(
     """
     check_format(format)
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     written = []
     with progress("Figures", None) as step:
         for name, chart in figures(comparison, picks(comparison) if pairs is None else pairs):
             path = directory / f"{name}.{format}"
-            part = path.with_name(f".{path.name}")
-            chart.save(str(part), format=format, **({"ppi": 200} if format == "png" else {}))
-            os.replace(part, path)
+            write_bytes(drawn(chart, format, **({"ppi": 200} if format == "png" else {})), path)
             written.append(path)
             step.advance()
     return written

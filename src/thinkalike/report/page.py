@@ -19,6 +19,7 @@ from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
+from thinkalike.files import write_text
 from thinkalike.progress import progress
 from thinkalike.report import frames
 from thinkalike.report.figures import page_specs
@@ -56,12 +57,9 @@ def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> P
     links to the tables that lie in `directory`/tables.
     """
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / PAGE
-    part = directory / f".{PAGE}.part"
     html = render(comparison, tables=find_tables(directory), stitchings=find_stitchings(directory))
-    part.write_text(html, encoding="utf-8")
-    os.replace(part, path)
+    write_text(html, path)
     return path
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from html import escape
@@ -13,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 import thinkalike
-from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.errors import InvalidInput
+from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table
 from thinkalike.stimuli.differences import code_features
-from thinkalike.stimuli.files import replacing
 from thinkalike.stimuli.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -111,8 +110,10 @@ class FeatureCorrelations:
         """Write `path` (Parquet, the tidy table) and beside it a JSON of everything else."""
         path = Path(path).with_suffix(".parquet")
         rest = {
+            "table": write_table(self.to_frame(), path),
             "variance_inflation": {
-                n: float(v) for n, v in zip(self.names, self.variance_inflation, strict=True)
+                n: float(v) if np.isfinite(v) else str(v)
+                for n, v in zip(self.names, self.variance_inflation, strict=True)
             },
             "constant": list(self.constant),
             "rare": [list(one) for one in self.rare],
@@ -120,39 +121,27 @@ class FeatureCorrelations:
             "settings": self.settings,
             "thinkalike": thinkalike.__version__,
         }
-        with replacing(path.with_suffix(".json")) as temporary:
-            temporary.write_text(json.dumps(rest, indent=2) + "\n", encoding="utf-8")
-        with replacing(path) as temporary:
-            self.to_frame().to_parquet(temporary)
+        write_json(rest, path.with_suffix(".json"))
         return path
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FeatureCorrelations:
         """Read what `save` wrote."""
         path = Path(path).with_suffix(".parquet")
-        for file in (path, path.with_suffix(".json")):
-            if not file.is_file():
-                raise InvalidInput(f"There is no file {file}: give the path that was given to save().")
-        try:
-            table = pd.read_parquet(path)
-            rest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        anew = "make it anew with stimuli.correlations().save()"
+        rest = read_json(path.with_suffix(".json"), way_out=anew)
+        with reading(path.with_suffix(".json"), anew):
+            table = read_table(path, seal=rest["table"], way_out=anew)
             names = tuple(rest["variance_inflation"])
-            if table["feature"].to_list() != list(np.repeat(names, len(names))):
-                raise ValueError("the two files are about other features")
             return cls(
                 names=names,
                 values=table["correlation"].to_numpy(float).reshape(len(names), len(names)),
-                variance_inflation=np.array(list(rest["variance_inflation"].values()), dtype=float),
+                variance_inflation=numbers(list(rest["variance_inflation"].values())),
                 constant=tuple(rest["constant"]),
                 rare=tuple((str(name), str(level), int(count)) for name, level, count in rest["rare"]),
                 n_items=int(rest["n_items"]),
                 settings=rest["settings"],
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(
-                f"{path} and the .json beside it cannot be read as correlations: they are damaged or of "
-                "something else. Make them anew with stimuli.correlations().save()."
-            ) from error
 
 
 def _shown(value: float, sign: str) -> str:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,14 @@ from typing import Any
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.files import MARK, read_sealed, write_text
+from thinkalike.files import write_table as write_parquet
 from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*_DELIMITERS, ".parquet")
 _KINDS_LINE = "# kinds:"
-_METADATA_KEY = b"thinkalike.kinds"
+_METADATA_KEY = "thinkalike.kinds"
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,11 @@ def read_table(path: str | os.PathLike[str]) -> RawTable:
 
 def write_table(frame: pd.DataFrame, kinds: dict[str, Any], path: str | os.PathLike[str]) -> Path:
     """Write `frame` and the kinds of its feature columns; readers see the whole file or none."""
-    path = Path(path)
-    write = _write_parquet if _suffix(path) == ".parquet" else _write_text
-    with replacing(path) as temporary:
-        write(frame, json.dumps(kinds, ensure_ascii=False), temporary, _DELIMITERS.get(_suffix(path), ","))
+    path, declared = Path(path), json.dumps(kinds, ensure_ascii=False)
+    if _suffix(path) == ".parquet":
+        write_parquet(frame, path, words={_METADATA_KEY: declared})
+    else:
+        _write_text(frame, declared, path, _DELIMITERS[_suffix(path)])
     return path
 
 
@@ -88,27 +89,6 @@ def _suffix(path: Path) -> str:
             f"{path} ends in {suffix or 'nothing'!r}: tables are read and written as {', '.join(SUFFIXES)}."
         )
     return suffix
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _read_text(path: Path, delimiter: str) -> RawTable:
@@ -179,10 +159,13 @@ def _read_parquet(path: Path) -> RawTable:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        data = path.read_bytes()
+        if MARK in data:  # a file of ours
+            data = read_sealed(path, way_out="make it anew, or copy it again")
+        table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
-    declared = (table.schema.metadata or {}).get(_METADATA_KEY)
+    declared = (table.schema.metadata or {}).get(_METADATA_KEY.encode())
     kinds = None if declared is None else _declared(declared.decode(), f"{path}, schema metadata")
     return RawTable(table.to_pandas(), str(path), kinds)
 
@@ -191,13 +174,4 @@ def _write_text(frame: pd.DataFrame, kinds: str, path: Path, delimiter: str) -> 
     text = frame.to_csv(sep=delimiter, index=False, lineterminator="\n")
     if "\r" in text:  # which readers take for the end of a line unless it is quoted
         text = frame.to_csv(sep=delimiter, index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    path.write_text(f"{_KINDS_LINE} {kinds}\n{text}", encoding="utf-8", newline="")
-
-
-def _write_parquet(frame: pd.DataFrame, kinds: str, path: Path, _: str) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    metadata = {**(table.schema.metadata or {}), _METADATA_KEY: kinds.encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    write_text(f"{_KINDS_LINE} {kinds}\n{text}", path)

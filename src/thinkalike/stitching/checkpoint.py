@@ -1,23 +1,23 @@
-"""The state of unfinished training on disk, so that the next call goes on: one safetensors file."""
+"""The state of unfinished training on disk, so that the next call goes on: one file of arrays."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from thinkalike.errors import StoreError
+from thinkalike.errors import DamagedFile
+from thinkalike.files import read_arrays, write_arrays
 from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import Training
 
-PLAIN = ("best_loss", "best_step", "first_loss", "looks_in_vain", "curve", "recent", "stopped", "last_step")
+PLAIN = ("best_step", "looks_in_vain", "stopped", "last_step")
+FLOATS = ("best_loss", "first_loss")
+"""Which may be infinite or NaN, so they are kept as arrays"""
 
 
 class Checkpoint:
@@ -27,54 +27,57 @@ class Checkpoint:
         self.path, self.key = Path(path), key
 
     def save(self, trainings: Mapping[Stitch, Training], step: int) -> None:
-        tensors: dict[str, Tensor] = {}
+        """Keep where every training stands, after it has looked at the validation text at `step`."""
+        arrays: dict[str, np.ndarray] = {}
         about: list[dict[str, Any]] = []
         for number, training in enumerate(trainings.values()):
             parts = {"phi": training.phi.state_dict(), "best": training.best, "state": _state(training)}
             for part, named in parts.items():
-                tensors |= {f"{number}/{part}/{name}": tensor for name, tensor in named.items()}
-            about.append({name: getattr(training, name) for name in PLAIN})
-        metadata = {"key": self.key, "step": str(step), "about": json.dumps(about)}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        part_file = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        try:
-            copies = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
-            save_file(copies, part_file, metadata=metadata)
-            os.replace(part_file, self.path)
-        except (OSError, SafetensorError) as error:
-            raise StoreError(f"{self.path} cannot be written ({error}): free some space.") from error
-        finally:
-            part_file.unlink(missing_ok=True)
+                arrays |= {f"{number}/{part}/{name}": _array(tensor) for name, tensor in named.items()}
+            arrays[f"{number}/floats"] = np.array([getattr(training, name) for name in FLOATS])
+            arrays[f"{number}/losses"] = np.array([loss for _, _, loss in training.curve])
+            places = [(step, split) for step, split, _ in training.curve]
+            about.append({"places": places, **{name: getattr(training, name) for name in PLAIN}})
+        write_arrays(arrays, self.path, about={"key": self.key, "step": step, "trainings": about})
 
-    def resume(self, trainings: Mapping[Stitch, Training]) -> int:
-        """Put every training back to where it was; the step to go on from."""
-        if not self.path.exists():
-            return 0
+    def resume(self, trainings: Mapping[Stitch, Training]) -> int | None:
+        """Put every training back to where it was; the step to go on from, None to begin."""
         try:
-            with safe_open(self.path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("key") != self.key:
-                    return 0
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                about, step = json.loads(metadata["about"]), int(metadata["step"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise StoreError(f"{self.path} is damaged ({error}): delete it to begin anew.") from error
-        for number, (training, plain) in enumerate(zip(trainings.values(), about, strict=True)):
-            training.phi.load_state_dict(_part(tensors, number, "phi"))
-            training.best = _part(tensors, number, "best")
-            _restore(training, _part(tensors, number, "state"))
+            arrays, about = read_arrays(self.path)
+        except DamagedFile:  # or there is none
+            return None
+        if about["key"] != self.key:
+            return None
+        for number, (training, kept) in enumerate(zip(trainings.values(), about["trainings"], strict=True)):
+            training.phi.load_state_dict(_part(arrays, number, "phi"))
+            training.best = _part(arrays, number, "best")
+            _restore(training, _part(arrays, number, "state"))
             for name in PLAIN:
-                setattr(training, name, plain[name])
-            training.curve = [tuple(row) for row in plain["curve"]]
-        return step
+                setattr(training, name, kept[name])
+            for name, value in zip(FLOATS, arrays[f"{number}/floats"], strict=True):
+                setattr(training, name, float(value))
+            losses = arrays[f"{number}/losses"].tolist()
+            training.curve = [
+                (step, split, loss) for (step, split), loss in zip(kept["places"], losses, strict=True)
+            ]
+        return int(about["step"])
 
     def finish(self) -> None:
+        """All is done: the state is needed no more."""
         self.path.unlink(missing_ok=True)
 
 
-def _part(tensors: Mapping[str, Tensor], number: int, part: str) -> dict[str, Tensor]:
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy()
+
+
+def _part(arrays: Mapping[str, np.ndarray], number: int, part: str) -> dict[str, Tensor]:
     prefix = f"{number}/{part}/"
-    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): torch.from_numpy(array)
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _state(training: Training) -> dict[str, Tensor]:

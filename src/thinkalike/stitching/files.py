@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,23 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.errors import StoreError
-from thinkalike.stimuli.files import replacing
+from thinkalike.files import (
+    MARK,
+    SEAL,
+    ZEROS,
+    read_json,
+    read_table,
+    reading,
+    write_json,
+    write_sealed,
+    write_table,
+    write_tables,
+)
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import Stitch
 
 SETTINGS = "stitching.json"
+AGAIN = "run the stitching again"
 PENALTIES, UNITS, CURVES, PHI = "stitching", "stitching-units", "stitching-curves", "phi.safetensors"
 
 
@@ -24,15 +34,12 @@ def save_result(result: StitchResult, folder: Path) -> Path:
     """Every table, φ, and last the settings."""
     from thinkalike.provenance import RUNNING_MODELS, versions
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in ((PENALTIES, result.to_frame(roles=True)), (CURVES, result.curves)):
-        with replacing(folder / f"{name}.parquet") as path:
-            table.to_parquet(path, index=False)
-        with replacing(folder / f"{name}.csv") as path:
-            table.to_csv(path, index=False)
-    with replacing(folder / f"{UNITS}.parquet") as path:
-        _unit_table(result).to_parquet(path, index=False)
-    _save_phis(result, folder / PHI)
+    seals = {
+        PENALTIES: write_tables(result.to_frame(roles=True), folder / PENALTIES),
+        CURVES: write_tables(result.curves, folder / CURVES),
+        UNITS: write_table(_unit_table(result), folder / f"{UNITS}.parquet"),
+        PHI: _save_phis(result, folder / PHI),
+    }
     about = {
         **{name: getattr(result, name) for name in ("bottom", "top", "task", "kind", "fit", "unit")},
         "stitches": [list(stitch) for stitch in result.stitches],
@@ -40,28 +47,26 @@ def save_result(result: StitchResult, folder: Path) -> Path:
         "cautions": list(result.cautions),
         "settings": dict(result.settings),
         "versions": versions(RUNNING_MODELS),
+        "seals": seals,
     }
-    with replacing(folder / SETTINGS) as path:
-        text = json.dumps(about, indent=1, ensure_ascii=False, default=str)
-        path.write_text(text + "\n", encoding="utf-8")
+    write_json(about, folder / SETTINGS)
     return folder
 
 
 def load_result(folder: Path) -> StitchResult:
     """What `save_result` wrote, without φ."""
-    try:
-        about = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        penalties = pd.read_parquet(folder / f"{PENALTIES}.parquet")
-        units = pd.read_parquet(folder / f"{UNITS}.parquet")
-        curves = pd.read_parquet(folder / f"{CURVES}.parquet")
-        return _result(about, penalties, units, curves)
-    except FileNotFoundError as error:
+    if not (folder / SETTINGS).exists():
         raise StoreError(
-            f"{folder} holds no stitching ({Path(error.filename).name} is missing): give a folder that "
-            "`thinkalike stitch` made."
-        ) from error
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"The stitching in {folder} cannot be read ({error}): stitch again.") from error
+            f"{folder} holds no stitching ({SETTINGS} is missing): give a folder that `thinkalike stitch` "
+            "made."
+        )
+    about = read_json(folder / SETTINGS, way_out=AGAIN)
+    with reading(folder / SETTINGS, AGAIN):
+        tables = [
+            read_table(folder / f"{name}.parquet", seal=about["seals"][name], way_out=AGAIN)
+            for name in (PENALTIES, UNITS, CURVES)
+        ]
+        return _result(about, *tables)
 
 
 def _result(
@@ -101,19 +106,13 @@ def _unit_table(result: StitchResult) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _save_phis(result: StitchResult, path: Path) -> None:
-    """The matrices and biases, named role/layer/layer/…; nothing for the identity."""
-    from safetensors.torch import save_file
+def _save_phis(result: StitchResult, path: Path) -> str | None:
+    """The matrices and biases, named role/layer/layer/…; nothing for the identity. Returns the seal."""
+    from safetensors.torch import save
 
     tensors = {
         "/".join([*map(str, stitch), name]): tensor.detach().cpu().clone()
         for stitch, phi in result.phis.items()
         for name, tensor in phi.state_dict().items()
     }
-    if tensors:
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            save_file(tensors, part)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+    return write_sealed(save(tensors, {SEAL: (MARK + ZEROS).decode()}), path) if tensors else None

@@ -179,7 +179,8 @@ def train(
 ) -> dict[Stitch, Training]:
     """Fit every φ; afterwards each is the one that was best on the validation text."""
     trainings = {stitch: Training.begin(phi.to(job.device), how) for stitch, phi in phis.items()}
-    begun = checkpoint.resume(trainings) if checkpoint is not None else 0
+    resumed = checkpoint.resume(trainings) if checkpoint is not None else None
+    begun = resumed or 0
     looked_at = _first(validation, how.validation_tokens)
     guessing = math.log(_n_answers(job))
     if step is not None:
@@ -187,7 +188,7 @@ def train(
     for number in range(begun, how.steps + 1):
         running = {stitch: one for stitch, one in trainings.items() if one.stopped is None}
         looking = number % how.every == 0 or number == how.steps
-        if running and looking and not number == begun > 0:  # where it went on, it has looked already
+        if running and looking and number != resumed:  # where it goes on, it has looked already
             losses = mean_losses(
                 job, {s: one.phi for s, one in running.items()}, looked_at, tokens_at_once=tokens_at_once
             )

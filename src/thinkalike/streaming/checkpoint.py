@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-import zipfile
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from thinkalike.errors import StoreError
-from thinkalike.stimuli.files import replacing
+from thinkalike.errors import DamagedFile
+from thinkalike.files import read_arrays, write_arrays
 from thinkalike.streaming.batches import MixedBatches, PassageBatches
 from thinkalike.streaming.stream import Trace
 from thinkalike.streaming.sums import StreamingCKA
@@ -34,14 +29,10 @@ class Checkpoint:
 
     def resume(self, stream: StreamingCKA, trace: Trace, batching: PassageBatches | MixedBatches) -> int:
         """Fill in what was done before; the number of passages that need not be read again."""
-        if not self.path.exists():
-            return 0
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                arrays = {name: file[name] for name in file.files if name != "about"}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise StoreError(f"{self.path} is damaged ({error}): delete it to begin anew.") from error
+            arrays, about = read_arrays(self.path)
+        except DamagedFile:  # or there is none: from the beginning
+            return 0
         if about["key"] != self.key:
             return 0
         stream.restore(arrays)
@@ -55,17 +46,8 @@ class Checkpoint:
         """Keep the state after `position` passages, unless that was done a moment ago."""
         if time.monotonic() - self._saved < SECONDS_BETWEEN:
             return
-        about: dict[str, Any] = {
-            "key": self.key,
-            "position": position,
-            "trace": trace,
-            "batching": batching.state(),
-        }
-        try:
-            with replacing(self.path) as path, path.open("wb") as file:
-                np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **stream.state())
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written ({error}): free some space.") from error
+        about = {"key": self.key, "position": position, "trace": trace, "batching": batching.state()}
+        write_arrays(stream.state(), self.path, about=about)
         self._saved = time.monotonic()
 
     def finish(self) -> None:

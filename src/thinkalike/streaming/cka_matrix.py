@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,18 +144,13 @@ class CKAMatrix:
 
     def save(self, folder: str | Path) -> Path:
         """Write cka, layers and convergence as Parquet and CSV, and settings.json, into `folder`."""
+        from thinkalike.files import write_json, write_tables
         from thinkalike.provenance import RUNNING_MODELS, versions
-        from thinkalike.stimuli.files import replacing
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         tables = {"cka": self.to_frame(), "layers": self.layer_frame(), "convergence": self.trace}
-        for name, table in tables.items():
-            with replacing(folder / f"{name}.parquet") as path:
-                table.to_parquet(path, index=False)
-            with replacing(folder / f"{name}.csv") as path:
-                table.to_csv(path, index=False)
         about = {
+            "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
             "measure": self.measure,
             "systems": self.systems,
             "units": dict(self.units),
@@ -165,8 +159,7 @@ class CKAMatrix:
             "settings": dict(self.settings),
             "versions": versions(RUNNING_MODELS),
         }
-        with replacing(folder / "settings.json") as path:
-            path.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(about, folder / "settings.json")
         return folder
 
     def _places(self, system: str) -> list[int]:

@@ -7,14 +7,13 @@ own, so an interrupted run loses at most the model in work.
 from __future__ import annotations
 
 import copy
-import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thinkalike.files import new_folder
 from thinkalike.progress import without_bars
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, loss_of
 
@@ -115,18 +114,10 @@ def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[torch.Tensor, torch.Tens
 def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Any) -> Path:
     """The folder of a model that is made once: complete, or not there."""
     if not (folder / "config.json").exists():
-        for left_over in folder.parent.glob(f".{folder.name}.*"):  # of a run that was killed
-            shutil.rmtree(left_over, ignore_errors=True)
-        part = folder.with_name(f".{folder.name}.{os.getpid()}")
-        part.mkdir(parents=True)
-        try:
-            model: Any = make()
-            with without_bars():
-                model.save_pretrained(part)
-                tokenizer.save_pretrained(part)
-            os.replace(part, folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        model: Any = make()
+        with new_folder(folder) as part, without_bars():
+            model.save_pretrained(part)
+            tokenizer.save_pretrained(part)
     return folder
 
 

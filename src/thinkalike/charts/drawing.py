@@ -1,0 +1,14 @@
+"""A chart as the bytes of a file."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+
+def drawn(chart: Any, format: str, **options: Any) -> bytes:
+    """An Altair chart as PNG, SVG, PDF or HTML; `options` of its `save`, such as `scale_factor`."""
+    target: io.BytesIO | io.StringIO = io.BytesIO() if format in ("png", "pdf") else io.StringIO()
+    chart.save(target, format=format, **options)
+    content = target.getvalue()
+    return content if isinstance(content, bytes) else content.encode()

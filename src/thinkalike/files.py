@@ -1,0 +1,297 @@
+"""Every file of ours: written whole or not at all, and verified when it is read.
+
+A file is written beside its place under another name, and then takes its place in one step. JSON, Parquet and
+arrays carry a *seal*: the SHA-256 of all their bytes, with zeros where the seal itself stands. It lies where
+the format has room for words of one's own, so any other reader takes the file as well. A change of any byte
+shows before anything is decoded, and a file needs no other to be checked.
+
+Where several files belong together, the JSON that is written last names the seals of the others.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import itertools
+import json
+import math
+import os
+import re
+import shutil
+import socket
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thinkalike.errors import DamagedFile, StoreError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MARK = b"thinkalike-sha256:"
+ZEROS = b"0" * 64
+SEAL = "seal"
+"""The key of the seal in JSON, and after `thinkalike.` in Parquet"""
+ANEW = "delete it and make it anew"
+
+_number = itertools.count()
+_host = re.sub(r"\W", "_", socket.gethostname())[:40]
+
+
+def write_bytes(data: bytes, path: Path) -> None:
+    """Write a file: whole, or the one that was there stays.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_bytes(b"all of it", Path(folder, "new", "x.bin"))
+    ...     Path(folder, "new", "x.bin").read_bytes()
+    b'all of it'
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        part = _part(path)
+        try:
+            part.write_bytes(data)
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):  # what went wrong before is what is told
+                part.unlink()
+            raise
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file (UTF-8), whole or not at all; people read and change it, so it has no seal."""
+    write_bytes(text.encode(), path)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the place of `path` and all in it when the block ends well."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        part = _part(path)
+        try:
+            part.mkdir()
+            yield part
+            shutil.rmtree(path, ignore_errors=True)
+            os.replace(part, path)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Say what the system's refusal to write at `path` means for the user."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.EEXIST, errno.ENOTDIR):
+            reason = "a part of the path is a file, not a folder"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            out = "free some space or name another place. What was finished is kept: the same call goes on"
+        else:
+            out = "name another place"
+        raise StoreError(f"{path} cannot be written ({reason}): {out}.") from error
+
+
+def write_json(content: Mapping[str, Any], path: Path) -> str:
+    """Write plain values with indentation, NaN as null; returns the seal.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     seal = write_json({"seed": 0, "low": float("nan")}, Path(folder, "x.json"))
+    ...     read_json(Path(folder, "x.json"))
+    {'seed': 0, 'low': None}
+    """
+    sealed = {SEAL: (MARK + ZEROS).decode(), **plain(content)}
+    text = json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return write_sealed(text.encode(), path)
+
+
+def read_json(path: Path, *, way_out: str = ANEW) -> dict[str, Any]:
+    """What `write_json` wrote; `DamagedFile` if it is not there or not that."""
+    with reading(path, way_out):
+        content: dict[str, Any] = json.loads(read_sealed(path, way_out=way_out))
+        del content[SEAL]
+        return content
+
+
+def write_table(frame: pd.DataFrame, path: Path, *, words: Mapping[str, str] | None = None) -> str:
+    """Write a Parquet file without the index; `words` go into its schema metadata. Returns the seal."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    own = {**(words or {}), f"thinkalike.{SEAL}": (MARK + ZEROS).decode()}
+    buffer = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **own}), buffer)
+    return write_sealed(buffer.getvalue(), path, last=True)  # metadata stands at the end
+
+
+def write_tables(frame: pd.DataFrame, path: Path) -> str:
+    """Write `path`.parquet, and for people `path`.csv; returns the seal of the former."""
+    frame = frame.copy()
+    for name in frame.columns:
+        if frame[name].dtype == object and len({type(value) for value in frame[name]}) > 1:
+            frame[name] = frame[name].astype(str)  # layers may be numbers in one system and names in another
+    write_text(frame.to_csv(index=False), path.with_name(f"{path.name}.csv"))
+    return write_table(frame, path.with_name(f"{path.name}.parquet"))
+
+
+def read_table(path: Path, *, seal: str | None = None, way_out: str = ANEW) -> pd.DataFrame:
+    """What `write_table` wrote; with `seal` it must be the very file that bore it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = read_sealed(path, seal=seal, way_out=way_out)
+    with reading(path, way_out):
+        return pq.read_table(pa.BufferReader(data)).to_pandas()
+
+
+def write_arrays(arrays: Mapping[str, np.ndarray], path: Path, *, about: Mapping[str, Any]) -> str:
+    """Write an .npz file of arrays, and of plain values under the name `about`; returns the seal."""
+    buffer = io.BytesIO()
+    text = json.dumps(plain(about), ensure_ascii=False, allow_nan=False)
+    np.savez_compressed(buffer, about=np.array(text), allow_pickle=False, **arrays)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = MARK + ZEROS
+    return write_sealed(buffer.getvalue(), path, last=True)
+
+
+def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the plain values that `write_arrays` wrote."""
+    data = read_sealed(path, way_out=way_out)
+    with reading(path, way_out), np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+        return arrays, json.loads(str(arrays.pop("about")))
+
+
+def write_sealed(data: bytes, path: Path, *, last: bool = False) -> str:
+    """Write bytes with the seal where its mark stands, the first or the last of such; returns the seal."""
+    place = (data.rfind if last else data.find)(MARK + ZEROS)
+    if place < 0:
+        raise ValueError(f"There is no room for a seal in what is to be {path}.")
+    seal = sha256(data).hexdigest()
+    start = place + len(MARK)
+    write_bytes(data[:start] + seal.encode() + data[start + len(seal) :], path)
+    return seal
+
+
+def read_sealed(path: Path, *, seal: str | None = None, way_out: str = ANEW) -> bytes:
+    """The bytes of a file whose seal is right; with `seal` it must also be that one."""
+    with reading(path, way_out):
+        data = path.read_bytes()
+    found = seal_of(data)
+    if found is None:
+        raise DamagedFile(f"{path} is damaged, or was changed since it was written: {way_out}.")
+    if seal is not None and found != seal:
+        raise DamagedFile(f"{path} is another file than was written there: {way_out}.")
+    return data
+
+
+def seal_of(data: bytes) -> str | None:
+    """The seal that the bytes of a file carry, if it is right."""
+    for place in {data.find(MARK), data.rfind(MARK)} - {-1}:  # a text may hold a mark of its own
+        start = place + len(MARK)
+        seal = data[start : start + len(ZEROS)]
+        digest = sha256(data[:start])
+        digest.update(ZEROS)
+        digest.update(data[start + len(ZEROS) :])
+        if digest.hexdigest().encode() == seal:
+            return seal.decode()
+    return None
+
+
+@contextmanager
+def reading(path: Path, way_out: str = ANEW) -> Iterator[None]:
+    """Say in one line that a file is gone, or does not hold what belongs there."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DamagedFile(f"{path} is missing: {way_out}.") from error
+    except OSError as error:
+        raise DamagedFile(f"{path} cannot be read ({error.strerror or error}): {way_out}.") from error
+    except (ValueError, TypeError, LookupError, AttributeError, zipfile.BadZipFile) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DamagedFile(f"{path} does not hold what belongs there ({reason}): {way_out}.") from error
+
+
+def plain(value: Any) -> Any:
+    """Tuples as lists, NumPy as Python, NaN and infinities as None.
+
+    Examples
+    --------
+    >>> plain({"layers": (0, 1), "mean": np.float64(0.5), "low": float("nan")})
+    {'layers': [0, 1], 'mean': 0.5, 'low': None}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def numbers(values: Sequence[Any]) -> np.ndarray:
+    """An array from nested lists in which null stands for NaN."""
+    return np.array(values, dtype=np.float64)
+
+
+def file_name(name: str) -> str:
+    """A name for a file that a system's name gives, different for different systems.
+
+    Examples
+    --------
+    >>> file_name("gpt2"), file_name("google/bert")
+    ('gpt2', 'google-bert-60e6289c')
+    """
+    clean = re.sub(r"[^\w.@-]+", "-", name).strip("-.")[:60]
+    return (
+        clean if clean and clean == name else f"{clean or 'system'}-{sha256(name.encode()).hexdigest()[:8]}"
+    )
+
+
+def _part(path: Path) -> Path:
+    """Where `path` is written until it is whole: nobody else's name, and ours to recognise."""
+    return path.with_name(f".{path.name[:100]}.{_host}.{os.getpid()}.{next(_number)}.part")
+
+
+def _sweep(path: Path) -> None:
+    """Delete what processes of this machine that are no more left unfinished of `path`."""
+    for left in path.parent.glob(f".{_escaped(path.name[:100])}.{_host}.*.part"):
+        if not _lives(left.name.split(".")[-3]):
+            with suppress(OSError):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def _lives(process: str) -> bool:
+    if sys.platform == "win32" or not process.isdecimal():  # there no question can be asked without harm
+        return True
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
