@@ -36,6 +36,7 @@ def _profile(
     mean = np.broadcast_to(np.asarray(importance, dtype=float), (n_layers, len(features)))
     folds = mean[:, None, :] + noise * rng.normal(size=(n_layers, n_folds, len(features)))
     given: dict[str, object] = {
+        "strengths": folds,
         "settings": {"preset": "default"},
         "stimuli_digest": "d" * 64,
         "collinearity": Collinearity(tuple(features), np.eye(len(features)), np.ones(len(features))),

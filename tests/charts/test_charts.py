@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from thinkalike.charts.blocks import CHANCE, OBSERVED, UNTRAINED, system_pairs
+from thinkalike.charts.blocks import OBSERVED, UNTRAINED, system_pairs
 from thinkalike.charts.heatmap import feature_correlations, similarity_matrix
 from thinkalike.charts.maps import layer_map, system_map, word_map
 from thinkalike.charts.pair import contribution_bars, importance_scatter
@@ -75,11 +75,11 @@ def block_data() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "pair": "one × two",
-            "kind": [OBSERVED, UNTRAINED, CHANCE],
-            "value": [0.7, 0.2, 0.4],
-            "note": "p = 0.01",
-            "low": [0.6, np.nan, np.nan],
-            "high": [0.8, np.nan, np.nan],
+            "kind": [OBSERVED, UNTRAINED],
+            "value": [0.7, 0.2],
+            "note": "q = 0.01",
+            "low": [0.6, np.nan],
+            "high": [0.8, np.nan],
         }
     )
 

@@ -20,7 +20,7 @@ from thinkalike.comparison.cautions import (
     find_cautions,
     tell,
 )
-from thinkalike.comparison.power import power_table
+from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
 
@@ -200,20 +200,20 @@ def test_the_table_is_tested() -> None:
     }  # fmt: skip
 
 
-def test_power_from_folds_and_from_resamples(pair: list[Profile]) -> None:
+def test_precision_from_folds_and_from_resamples(pair: list[Profile]) -> None:
     scores = 0.6 + 0.1 * np.random.default_rng(0).normal(size=(3, 4))
     profiles = [replace(p, scores=scores) for p in pair]
-    table = power_table(profiles, n_items=1000).set_index(["quantity", "width_wanted"])
+    table = precision_table(profiles, n_items=1000).set_index(["quantity", "width_wanted"])
     width = np.median(2 * 1.96 * scores.std(axis=1, ddof=1) / 2)
     assert table.loc[("score", 0.05), "width_now"] == pytest.approx(width)
     assert table.loc[("score", 0.05), "items_needed"] == int(np.ceil(1000 * (width / 0.05) ** 2))
     drawn = Bootstrap(np.random.default_rng(1).normal(size=(100, 3)), np.zeros((100, 3, 18)))
-    table = power_table([replace(p, bootstrap=drawn) for p in pair], n_items=1000).set_index("quantity")
+    table = precision_table([replace(p, bootstrap=drawn) for p in pair], n_items=1000).set_index("quantity")
     low, high = np.quantile(drawn.scores, [0.025, 0.975], axis=0)
     assert table.loc["score", "width_now"].iloc[0] == pytest.approx(np.median(high - low))
     assert table.loc["importance", "items_needed"].iloc[0] == 0
 
 
-def test_one_fold_says_nothing_about_power(make_profile: Make) -> None:
-    table = power_table([make_profile("a", GOOD, features=NAMES, n_folds=1)], n_items=10)
+def test_one_fold_says_nothing_about_precision(make_profile: Make) -> None:
+    table = precision_table([make_profile("a", GOOD, features=NAMES, n_folds=1)], n_items=10)
     assert table["items_needed"].isna().all()

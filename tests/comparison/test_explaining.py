@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -39,9 +38,8 @@ def test_numbers_are_those_of_scipy(pair: tuple[Profile, Profile]) -> None:
     rest = [0, 1, 3, 4, 6, 7]
     assert got.without_group["agreement"] == pytest.approx(weightedtau(x[rest], y[rest]).statistic)
     matrix = similarity(list(pair))
-    assert matrix.p is not None
     assert matrix.p_block is not None
-    assert (got.p, got.p_block) == (matrix.p[1, 5], matrix.p_block[1, 5])
+    assert got.p_block == matrix.p_block[1, 5]
 
 
 def test_the_words_name_what_is_shared_and_what_is_not(pair: tuple[Profile, Profile]) -> None:
@@ -60,13 +58,9 @@ def test_the_verdict_follows_the_p_value(make_profile: Make, pair: tuple[Profile
     assert "bert:0 and twin:0 rank the features alike, more than chance would (τ_w = 1.00; p < 0.0001" in (
         explain(pair[0], 0, twin, 0).text
     )
-    assert (
-        "rank the features less alike than 100 % of chance rankings do"
-        in explain(pair[0], 0, opposite, 0).text
-    )
-    assert "no more alike than chance would" in replace(explain(pair[0], 0, opposite, 0), p_below=0.2).text
-    assert "no more alike than chance would" in replace(explain(pair[0], 0, twin, 0), p=0.2).text
-    assert "rank the features alike (" in replace(explain(pair[0], 0, twin, 0), p=None).text
+    assert "do not rank the features alike beyond chance (" in explain(pair[0], 0, opposite, 0).text
+    assert "beyond chance" in replace(explain(pair[0], 0, twin, 0), p_block=0.2).text
+    assert "rank the features alike (" in replace(explain(pair[0], 0, twin, 0), p_block=None).text
 
 
 def test_it_prints_as_a_paragraph_and_a_table(pair: tuple[Profile, Profile]) -> None:
@@ -104,7 +98,7 @@ def test_two_layers_of_one_system(pair: tuple[Profile, Profile]) -> None:
     got = explain(pair[0], 0, pair[0], 2)
     assert isinstance(got, Explanation)
     assert (got.a, got.b) == (("bert", 0), ("bert", 2))
-    assert got.p is not None
+    assert got.p_block is not None
 
 
 def test_a_layer_without_a_ranking(pair: tuple[Profile, Profile]) -> None:
@@ -123,18 +117,15 @@ def test_bad_input(pair: tuple[Profile, Profile]) -> None:
         explain(pair[0], 0, pair[1], 0, groups={"agreement": ["numbr"]})
 
 
-@pytest.mark.parametrize("n_features", [2, 3, 4])
-def test_the_lowest_of_few_rankings_is_chance_too(make_profile: Make, n_features: int) -> None:
-    """With F features the reverse order comes up once in F! relabellings: below 5 % only from F = 4 on."""
-    names = tuple("abcd")[:n_features]
-    values = [0.5, 0.3, 0.1, 0.05][:n_features]
-    one = make_profile("one", values, features=names, noise=1e-4)
-    two = make_profile("two", values[::-1], features=names, noise=1e-4, seed=1)
+@pytest.mark.parametrize("n_features", [3, 4])
+def test_of_few_features_no_p_is_printed(make_profile: Make, n_features: int) -> None:
+    """24 orders at most: the best of them comes up by chance in 4 % of cases, the best two in 8 %."""
+    names, values = tuple("abcd")[:n_features], [0.5, 0.3, 0.1, 0.05][:n_features]
+    one, two = (make_profile(n, values, features=names, noise=1e-4, seed=k) for k, n in enumerate("xy"))
     got = explain(one, 0, two, 0)
-    assert got.tau == pytest.approx(-1)
-    assert got.p_below == pytest.approx(1 / math.factorial(n_features))
-    expected = "less alike than 96 % of chance" if n_features == 4 else "no more alike than chance would"
-    assert expected in got.text
+    assert got.tau == pytest.approx(1)
+    assert got.p_block is None
+    assert "x:0 and y:0 rank the features alike (τ_w = 1.00)." in got.text
 
 
 def test_two_profiles_of_one_name(make_profile: Make) -> None:

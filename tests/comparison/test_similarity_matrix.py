@@ -51,7 +51,7 @@ def test_by_rsa_is_spearman_of_distances() -> None:
     stack = np.stack([pdist(s[layer]) for s in systems for layer in s.layers], axis=1)
     np.testing.assert_allclose(matrix.values, spearmanr(stack).statistic, atol=1e-5)
     assert matrix.settings["n_pairs"] == 30 * 29 // 2
-    assert matrix.p is None
+    assert matrix.p_block is None
 
 
 def test_any_measure_of_the_table() -> None:
@@ -66,7 +66,7 @@ def test_any_measure_of_the_table() -> None:
 def test_the_frame_is_tidy(pair: list[Profile]) -> None:
     matrix = similarity(pair)
     frame = matrix.to_frame()
-    assert list(frame.columns) == ["system_a", "layer_a", "system_b", "layer_b", "value", "p", "p_block"]
+    assert list(frame.columns) == ["system_a", "layer_a", "system_b", "layer_b", "value", "p_block"]
     row = frame[
         (frame.system_a == "a") & (frame.layer_a == 2) & (frame.system_b == "b") & (frame.layer_b == 1)
     ]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, weightedtau
 
-from thinkalike.inference.block_tests import relabelling_test
+from thinkalike.inference.block_tests import Inference, relabelling_test
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
+from thinkalike.inference.weighted_tau import tau_matrix
 
 
 def system(name: str, n_layers: int) -> list[tuple[str, int | str]]:
@@ -19,6 +20,11 @@ def system(name: str, n_layers: int) -> list[tuple[str, int | str]]:
 def correlated_layers(rng: np.random.Generator, n_layers: int, n_features: int) -> np.ndarray:
     """Layers of one system: what they share, and a little of their own."""
     return rng.normal(size=n_features) + 0.5 * rng.normal(size=(n_layers, n_features))
+
+
+def judged(strengths: np.ndarray, rows: list[tuple[str, int | str]], **options: int) -> Inference:
+    """A test whose effects are τ_w of the strengths themselves."""
+    return relabelling_test(tau_matrix(strengths), strengths, rows, **options)
 
 
 def all_taus(x: np.ndarray, y: np.ndarray, orders: np.ndarray) -> np.ndarray:
@@ -72,7 +78,7 @@ def brute_force() -> dict[str, np.ndarray]:
 
 
 def test_p_values_are_those_of_brute_force(brute_force: dict[str, np.ndarray]) -> None:
-    result = relabelling_test(brute_force["profiles"], system("a", 2) + system("b", 3))
+    result = judged(brute_force["profiles"], system("a", 2) + system("b", 3))
     null = brute_force["null"]
     observed = null[0]
     block = next(t for t in result.blocks if (t.a, t.b) == ("a", "b"))
@@ -84,16 +90,43 @@ def test_p_values_are_those_of_brute_force(brute_force: dict[str, np.ndarray]) -
     assert block.null_95 == pytest.approx(np.quantile(means, 0.95))
     assert (block.n_relabellings, block.exact) == (120, True)
     assert observed[block.layer_a, block.layer_b] == observed.max()
-    np.testing.assert_allclose(result.p[:2, 2:], (null >= observed - 1e-9).mean(axis=0))
-    np.testing.assert_allclose(result.p[2:, :2], result.p[:2, 2:].T)
     corrected = (maxima[:, None, None] >= observed - 1e-9).mean(axis=0)
     np.testing.assert_allclose(result.p_block[:2, 2:], corrected)
-    assert np.isnan(np.diag(result.p)).all()
+    np.testing.assert_allclose(result.p_block[2:, :2], corrected.T)
+    assert np.isnan(np.diag(result.p_block)).all()
+
+
+def test_effects_are_shown_and_strengths_are_tested(brute_force: dict[str, np.ndarray]) -> None:
+    rows, strengths = system("a", 2) + system("b", 3), brute_force["profiles"]
+    effects = np.random.default_rng(0).uniform(size=(5, 5))
+    shown = next(t for t in relabelling_test(effects, strengths, rows).blocks if t.a != t.b)
+    of_strengths = next(t for t in judged(strengths, rows).blocks if t.a != t.b)
+    assert shown.mean == pytest.approx(effects[:2, 2:].mean())
+    assert shown.maximum == effects[:2, 2:].max() == effects[shown.layer_a, 2 + shown.layer_b]
+    assert shown.strength == pytest.approx(brute_force["null"][0].mean())
+    for name in ("strength", "null_95", "p_mean", "p_maximum"):
+        assert getattr(shown, name) == getattr(of_strengths, name)
+
+
+@pytest.mark.parametrize("n_features", [3, 4])
+def test_where_no_p_can_be_small_none_is_given(n_features: int) -> None:
+    profiles = np.tile(np.arange(float(n_features)), (2, 1))
+    result = judged(profiles, [("a", 0), ("b", 0)])
+    (block,) = result.blocks
+    assert block.mean == pytest.approx(1.0)
+    assert np.isnan([block.p_mean, block.q, block.p_maximum, block.strength, block.null_95]).all()
+    assert np.isnan(result.p_block).all()
+
+
+def test_without_strengths_nothing_is_tested() -> None:
+    (block,) = relabelling_test(np.eye(2), None, [("a", 0), ("b", 0)]).blocks
+    assert (block.mean, block.n_relabellings) == (0.0, 0)
+    assert np.isnan(block.q)
 
 
 def test_within_a_system_the_diagonal_does_not_count(brute_force: dict[str, np.ndarray]) -> None:
     profiles = brute_force["profiles"][2:]
-    (block,) = relabelling_test(profiles, system("b", 3)).blocks
+    (block,) = judged(profiles, system("b", 3)).blocks
     null = np.array(
         [
             [[weightedtau(a, b[list(p)]).statistic for b in profiles] for a in profiles]
@@ -109,25 +142,25 @@ def test_within_a_system_the_diagonal_does_not_count(brute_force: dict[str, np.n
 
 
 def test_a_system_of_one_layer_has_no_block_of_its_own() -> None:
-    profiles = np.random.default_rng(0).normal(size=(2, 4))
-    blocks = relabelling_test(profiles, [("a", 0), ("b", 0)]).blocks
+    profiles = np.random.default_rng(0).normal(size=(2, 5))
+    blocks = judged(profiles, [("a", 0), ("b", 0)]).blocks
     assert [(t.a, t.b) for t in blocks] == [("a", "b")]
 
 
 def test_constant_profiles_are_left_out_of_the_block() -> None:
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 4)), rng.normal(size=(1, 4))
+    x, y = rng.normal(size=(2, 5)), rng.normal(size=(1, 5))
     x[1] = 0.0
-    result = relabelling_test(np.concatenate([x, y]), system("a", 2) + system("b", 1))
+    result = judged(np.concatenate([x, y]), system("a", 2) + system("b", 1))
     (block,) = result.blocks  # within a, no pair is left
     assert block.mean == pytest.approx(weightedtau(x[0], y[0]).statistic)
-    assert np.isnan(result.p[1]).all()
+    assert np.isnan(result.p_block[1]).all()
 
 
 def test_sampled_p_values_count_the_identity() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1, 12))
-    result = relabelling_test(np.concatenate([x, x]), [("a", 0), ("b", 0)], n_samples=199)
+    result = judged(np.concatenate([x, x]), [("a", 0), ("b", 0)], n_samples=199)
     (block,) = result.blocks
     assert block.p_mean == pytest.approx(1 / 200)
     assert not block.exact
@@ -136,15 +169,14 @@ def test_sampled_p_values_count_the_identity() -> None:
 def test_p_values_are_uniform_under_the_null_and_blocks_control_false_positives() -> None:
     rng = np.random.default_rng(7)
     rows = system("a", 3) + system("b", 4)
-    means, maxima, single = [], [], []
+    means, maxima = [], []
     for _ in range(300):
         profiles = np.concatenate([correlated_layers(rng, 3, 6), correlated_layers(rng, 4, 6)])
-        result = relabelling_test(profiles, rows)
+        result = judged(profiles, rows)
         block = next(t for t in result.blocks if t.a != t.b)
         means.append(block.p_mean)
         maxima.append(block.p_maximum)
-        single.append(result.p[0, 3])
-    for p in (means, maxima, single):
+    for p in (means, maxima):
         assert kstest(p, "uniform").pvalue > 0.01
         assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
 
@@ -156,7 +188,7 @@ def test_a_planted_pair_is_found_and_the_other_systems_are_not() -> None:
     for _ in range(20):
         a, b = (shared + 0.5 * rng.normal(size=(4, 7)) for _ in range(2))
         c = correlated_layers(rng, 4, 7)
-        result = relabelling_test(np.concatenate([a, b, c]), system("a", 4) + system("b", 4) + system("c", 4))
+        result = judged(np.concatenate([a, b, c]), system("a", 4) + system("b", 4) + system("c", 4))
         q = {(t.a, t.b): t.q for t in result.blocks if t.a != t.b}
         found += q["a", "b"] < 0.05
         wrong += (q["a", "c"] < 0.05) or (q["b", "c"] < 0.05)

@@ -141,7 +141,6 @@ def plant_comparison(
         measure="features",
         rows=rows,
         values=tau,
-        p=np.clip(1 - tau, 0.001, 1),
         p_block=np.clip(1.4 - tau, 0.002, 1),
         low=tau - 0.1,
         high=np.minimum(tau + 0.08, 1),
@@ -208,7 +207,7 @@ def plant_comparison(
                 "low-score", "gamma:12: the features predict little of the distances (ρ = 0.18).", ("gamma",)
             ),
         ),
-        power=pd.DataFrame({"items": [500, 1500, 5000], "score_width": [0.06, 0.03, 0.02]}),
+        precision=pd.DataFrame({"items": [500, 1500, 5000], "score_width": [0.06, 0.03, 0.02]}),
         answer=(
             "alpha and beta care about the same features; gamma about others.",
             "Both are organised by part of speech and position; gamma by tense.",

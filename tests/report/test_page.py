@@ -210,7 +210,7 @@ def test_what_is_not_there_is_left_out(case: str, plant: Callable[..., Compariso
                 "no words": lambda: replace(made, word_maps=None),
                 "items": lambda: replace(made, stimuli=Stimuli(made.stimuli.features)),
                 "bare": lambda: replace(
-                    made, layer_maps={}, agreements=(), cautions=(), power=made.power[:0]
+                    made, layer_maps={}, agreements=(), cautions=(), precision=made.precision[:0]
                 ),
                 "more measures": lambda: replace(
                     made,

@@ -29,7 +29,7 @@ def test_every_cell_has_the_numbers_of_its_pair(planted: Comparison) -> None:
     for i in range(n):
         for j in range(n):
             assert data["matrices"]["features"][i * n + j] == pytest.approx(matrix.values[i, j], abs=6e-4)
-            assert data["p"][i * n + j] == pytest.approx(matrix.p[i, j], abs=6e-7)  # type: ignore[index]
+            assert data["p_block"][i * n + j] == pytest.approx(matrix.p_block[i, j], abs=6e-7)  # type: ignore[index]
             assert data["share"][i * n + j] == pytest.approx(planted.explained_share[i, j], abs=6e-5)  # type: ignore[index]
             if i < j:
                 parts = data["contributions"][page_index(i, j, n)]
@@ -97,10 +97,10 @@ def test_what_is_not_a_number_becomes_null(planted: Comparison) -> None:
     matrix = planted.matrices["features"]
     values = matrix.values.copy()
     values[0, 1] = np.nan
-    bare = replace(matrix, values=values, p=None, p_block=None, low=None, high=None)
+    bare = replace(matrix, values=values, p_block=None, low=None, high=None)
     data = pair_data(replace(planted, matrices={"features": bare}, explained_share=None, word_maps=None))
     assert data["matrices"]["features"][1] is None
-    assert data["p"] is None
+    assert data["p_block"] is None
     assert data["share"] is None
     assert data["words"] is None
     json.dumps(data, allow_nan=False)

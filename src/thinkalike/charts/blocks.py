@@ -1,4 +1,4 @@
-"""Whole systems against each other: the mean similarity of their layers, beside what chance gives."""
+"""Whole systems against each other: the mean similarity of their layers, beside untrained copies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import altair as alt
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, layered
 
-OBSERVED, UNTRAINED, CHANCE = "these systems", "untrained copies", "chance reaches (95 %)"
-_TICK = "M-0.12,-1H0.12V1H-0.12Z"
+OBSERVED, UNTRAINED = "these systems", "untrained copies"
 
 
 def system_pairs(
@@ -22,11 +21,11 @@ def system_pairs(
     legend: bool = True,
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
-    """Mean τ_w over all layers of two systems, against the 95th percentile of chance and untrained copies.
+    """Mean τ_w over all layers of two systems, with its range, and that of untrained copies.
 
     Parameters
     ----------
-    data : rows of `pair`, `kind` (one of the three names above), `value`, `note`, and `low` and `high` where
+    data : rows of `pair`, `kind` (one of the two names above), `value`, `note`, and `low` and `high` where
         there is a range over resamples.
     pairs : top to bottom.
     controls : whether there are rows of untrained copies.
@@ -34,7 +33,6 @@ def system_pairs(
     looks = {
         OBSERVED: (theme.accent, "circle"),
         **({UNTRAINED: (theme.negative[2], "diamond")} if controls else {}),
-        CHANCE: (theme.muted, _TICK),
     }
     kinds = list(looks)
     base = alt.Chart(data).encode(

@@ -24,7 +24,7 @@ def answer(profiles: Mapping[str, Profile], matrices: Mapping[str, SimilarityMat
     blocks = [block for block in matrices[FEATURES].blocks if block.a != block.b]
     if not blocks:
         return _nothing_ranked(profiles)
-    best = min(blocks, key=lambda block: (block.q, -block.mean))
+    best = max(blocks, key=lambda block: block.mean)
     outsider = _outsider(blocks, best)
     difference = (
         _two_differ(profiles[best.a], profiles[best.b])
@@ -69,7 +69,11 @@ def _who_is_alike(
 ) -> str:
     pair, two = f"{best.a} and {best.b}", len(blocks) == 1
     numbers = _numbers(best, corrected=not two)
-    if best.q >= SIGNIFICANT:
+    if np.isnan(best.q):
+        sentence = (
+            f"{pair} rank the features most alike ({numbers}); whether by chance, so few features cannot tell"
+        )
+    elif not any(block.q < SIGNIFICANT for block in blocks):
         who = pair if two else f"No two of the {_count(blocks)} systems"
         nearest = f" ({numbers})" if two else f"; the nearest are {pair} ({numbers})"
         negation = "do not rank" if two else "rank"
@@ -77,7 +81,10 @@ def _who_is_alike(
     elif two:
         sentence = f"{pair} care about the same features more than chance would have it ({numbers})"
     else:
-        others = [f"{b.a} and {b.b} {number(b.mean)}, {_q(b)}" for b in _others(blocks, best)[:2]]
+        others = [
+            f"{b.a} and {b.b} {number(b.mean)}{f', {_q(b)}' if np.isfinite(b.q) else ''}"
+            for b in _others(blocks, best)[:2]
+        ]
         sentence = (
             f"{pair} are the most alike by the features they care about ({numbers}; {'; '.join(others)})"
         )
@@ -185,8 +192,8 @@ def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str | None:
 def _numbers(block: BlockTest, *, corrected: bool) -> str:
     mean = f"mean τ_w {number(block.mean)}"
     if np.isfinite(block.low):
-        mean += f", {number(block.low)} to {number(block.high)} over resamples"
-    parts = [mean, _q(block) if corrected else p_text(block.p_mean)]
+        mean += f", {number(block.low)} to {number(block.high)} with other sentences"
+    parts = [mean] if np.isnan(block.q) else [mean, _q(block) if corrected else p_text(block.q)]
     if np.isfinite(block.control):
         parts.append(f"untrained copies {number(block.control)}")
     return ", ".join(parts)

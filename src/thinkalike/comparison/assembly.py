@@ -17,7 +17,7 @@ from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.layerpass import Geometry
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, smacof
-from thinkalike.comparison.power import power_table
+from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import (
@@ -99,7 +99,7 @@ def assemble(
                 plan.left_out,
             )
         ),
-        power=power_table(profiles, len(stimuli)),
+        precision=precision_table(profiles, len(stimuli)),
         answer=answer(named, matrices),
         settings=dict(settings),
         versions=versions(),

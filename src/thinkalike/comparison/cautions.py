@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from math import factorial
 
 import numpy as np
 
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.inference.block_tests import FEWEST_FEATURES
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.labels import Floats
 from thinkalike.wording import layer_range, listed, number, percent, readable
@@ -149,6 +151,13 @@ def _fine_grained_features(evidence: Evidence) -> Found:
 
 def _few_features(evidence: Evidence) -> Found:
     n_features = len(evidence.features.settings["features"])
+    if n_features < FEWEST_FEATURES:
+        yield (
+            f"{n_features} features have only {factorial(n_features)} orders, so no likeness can be told "
+            f"from chance: no p is given. With {FEWEST_FEATURES} features or more there are tests.",
+            (),
+        )
+        return
     chance = chance_level(n_features)
     if chance > WIDE_NULL:
         yield (

@@ -62,7 +62,7 @@ class Comparison:
     correlations: pd.DataFrame
     """Features × features Pearson correlations of the differences (Figure S5 of the paper)"""
     cautions: tuple[Caution, ...]
-    power: pd.DataFrame
+    precision: pd.DataFrame
     """How many items give intervals of a given width"""
     answer: tuple[str, str, str]
     """The answer in three sentences"""
@@ -120,7 +120,10 @@ class Comparison:
                 {
                     "systems": f"{block.a}, {block.b}",
                     "τ_w": block.mean,
+                    "low": block.low,
+                    "high": block.high,
                     "q": block.q,
+                    "τ_w of strengths": block.strength,
                     "chance": block.null_95,
                     "untrained": block.control,
                     **others,

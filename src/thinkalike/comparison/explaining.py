@@ -14,7 +14,6 @@ import pandas as pd
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features, shared_features
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.block_tests import share_below
 from thinkalike.inference.weighted_tau import contributions, tau_without
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.options import one_name
@@ -44,15 +43,11 @@ class Explanation:
     """(n_features,) τ_w with each feature left out"""
     without_group: Mapping[str, float] = field(default_factory=dict)
     """τ_w with each declared group of features left out"""
-    p: float | None = None
-    """For these two layers, chosen beforehand"""
-    p_below: float | None = None
-    """The same in the other direction: the share of relabellings whose τ_w is as low or lower"""
     p_block: float | None = None
-    """Corrected for all pairs of layers of the two systems"""
+    """From relabelled strengths, corrected for all pairs of layers of the two systems; None: not tested"""
     low: float | None = None
     high: float | None = None
-    """Stability range of τ_w over resamples of the sentences"""
+    """95 % range of τ_w over other sentences"""
     shared: tuple[str, ...] = ()
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
@@ -126,14 +121,11 @@ class Explanation:
         if np.isnan(self.tau):
             return f"{a} and {b} cannot be compared by features: one of them ranks no feature above another."
         numbers = [f"τ_w = {number(self.tau)}"]
-        if self.p is not None:
-            numbers.append(p_text(self.p))
-        if self.p_block is not None:
-            numbers.append(f"{p_text(self.p_block)} corrected for all pairs of layers of the two systems")
         if self.low is not None and self.high is not None:
-            outside = "" if self.low <= self.tau <= self.high else ", outside of which it lies: it is fragile"
-            numbers.append(f"stability range {number(self.low)} to {number(self.high)}{outside}")
-        verdict = _verdict(self.tau, self.p, self.p_below)
+            numbers.append(f"{number(self.low)} to {number(self.high)} with other sentences")
+        if self.p_block is not None:
+            numbers.append(f"{p_text(self.p_block)}, corrected for all pairs of layers of the two systems")
+        verdict = _verdict(self.tau, self.p_block)
         return f"{a} and {b} {verdict} ({'; '.join(numbers)})."
 
     def _reasons(self) -> str:
@@ -228,8 +220,6 @@ def explain_pair(
         contributions=parts,
         without=tau_without(x, y, [[k] for k in range(len(features))]),
         without_group=_without_groups(x, y, features, groups or {}),
-        p=_entry(matrix.p, i, j),
-        p_below=None if matrix.p is None else share_below(x, y, float(parts.sum())),
         p_block=_entry(matrix.p_block, i, j),
         low=_entry(matrix.low, i, j),
         high=_entry(matrix.high, i, j),
@@ -306,11 +296,9 @@ def _ranks(importance: Floats) -> np.ndarray:
     return 1 + (importance[None, :] > importance[:, None]).sum(axis=1)
 
 
-def _verdict(tau: float, p: float | None, p_below: float | None) -> str:
+def _verdict(tau: float, p: float | None) -> str:
     if p is None:
         return "rank the features alike" if tau > 0.5 else "rank the features differently"
     if p < 0.05:
         return "rank the features alike, more than chance would"
-    if p_below is not None and p_below < 0.05:
-        return f"rank the features less alike than {percent(1 - p_below)} of chance rankings do"
-    return "rank the features no more alike than chance would"
+    return "do not rank the features alike beyond chance"

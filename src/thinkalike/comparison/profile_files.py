@@ -28,6 +28,7 @@ def save_profile(profile: Profile, path: Path) -> None:
                     "fold": np.tile(np.repeat(np.arange(n_folds), n_features), n_layers),
                     "feature": np.tile(np.array(profile.features, dtype=object), n_layers * n_folds),
                     "importance": profile.importance.ravel(),
+                    **({} if profile.strengths is None else {"strength": profile.strengths.ravel()}),
                     "score": np.repeat(profile.scores.ravel(), n_features),
                 }
             ),
@@ -67,6 +68,7 @@ def _profile(about: Mapping[str, Any], path: Path) -> Profile:
         features=tuple(about["features"]),
         importance=_column(table, "importance", shape),
         scores=_column(table, "score", shape)[:, :, 0],
+        strengths=_column(table, "strength", shape) if "strength" in table else None,
         settings=about["settings"],
         stimuli_digest=about["stimuli_digest"],
         collinearity=_arrays(Collinearity, about["collinearity"]),

@@ -88,6 +88,11 @@ class Profile:
     settings: Mapping[str, Any]
     """Preset, distance, folds, α and whatever else changes the numbers"""
     stimuli_digest: str | None
+    strengths: Floats | None = field(default=None)
+    """(n_layers, n_folds, n_features) what a feature does when it differs, in units of the noise: the squared
+    distance of items alike in all features. Unlike importance it does not grow with the share of pairs that
+    differ, so that profiles of other stimuli can be set beside it. From the items outside each fold, NaN
+    where these cannot tell. None in profiles made before strengths were."""
     collinearity: Collinearity | None = None
     diagnostics: LayerDiagnostics | None = None
     bootstrap: Bootstrap | None = None
@@ -100,6 +105,10 @@ class Profile:
             raise InvalidInput(
                 f"{self.system}: importance {self.importance.shape} and scores {self.scores.shape} do not "
                 f"fit {len(self.layers)} layers and {len(self.features)} features."
+            )
+        if self.strengths is not None and self.strengths.shape != expected:
+            raise InvalidInput(
+                f"{self.system}: strengths {self.strengths.shape} do not fit importance {expected}."
             )
 
     def __repr__(self) -> str:
@@ -115,6 +124,13 @@ class Profile:
     def mean_importance(self) -> Floats:
         """(n_layers, n_features): the mean over the folds that have the feature; NaN when none has."""
         return mean_over_folds(self.importance)
+
+    @property
+    def mean_strengths(self) -> Floats:
+        """(n_layers, n_features): the mean strength over folds; NaN where there is none."""
+        if self.strengths is None:
+            return np.full((len(self.layers), len(self.features)), np.nan)
+        return mean_over_folds(self.strengths)
 
     @property
     def spread(self) -> Floats:
@@ -143,7 +159,7 @@ class Profile:
         return frame.rename_axis("layer")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per layer and feature: importance, its spread over folds, and its interval if any."""
+        """One row per layer and feature: importance, its spread over folds, its range if any, strength."""
         n_layers, n_features = len(self.layers), len(self.features)
         columns: dict[str, Any] = {
             "system": self.system,
@@ -152,6 +168,7 @@ class Profile:
             "feature": np.tile(np.array(self.features, dtype=object), n_layers),
             "importance": self.mean_importance.ravel(),
             "spread": self.spread.ravel(),
+            "strength": self.mean_strengths.ravel(),
             "score": np.repeat(self.mean_scores, n_features),
         }
         if self.bootstrap is not None:

@@ -165,6 +165,7 @@ def collect_profile(
         features=found.names,
         importance=found.importance,
         scores=found.scores,
+        strengths=found.strengths,
         settings=plan.settings,
         stimuli_digest=stimuli.digest,
         collinearity=plan.collinearity,

@@ -40,10 +40,9 @@ class SimilarityMatrix:
     values: Floats = field()
     """(n_rows, n_rows)"""
     kind: Literal["similarity", "distance"] = "similarity"
-    p: Floats | None = field(default=None)
-    """(n_rows, n_rows) for one pair of layers chosen beforehand"""
     p_block: Floats | None = field(default=None)
-    """(n_rows, n_rows) corrected for having looked at every pair of layers of these two systems"""
+    """(n_rows, n_rows) from relabelled strengths, corrected for having looked at every pair of layers of
+    these two systems; None where nothing was tested"""
     low: Floats | None = field(default=None)
     high: Floats | None = field(default=None)
     """(n_rows, n_rows) stability range over resamples of the sentences; not a confidence interval"""
@@ -53,7 +52,7 @@ class SimilarityMatrix:
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.rows))
-        for name in ("values", "p", "p_block", "low", "high"):
+        for name in ("values", "p_block", "low", "high"):
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise InvalidInput(f"{name} of a {self.measure} matrix has shape {array.shape}, not {shape}.")
@@ -107,7 +106,7 @@ class SimilarityMatrix:
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair of layers."""
         columns: dict[str, Any] = pair_columns(self.rows) | {"value": self.values.ravel()}
-        for name in ("p", "p_block", "low", "high"):
+        for name in ("p_block", "low", "high"):
             array = getattr(self, name)
             if array is not None:
                 columns[name] = array.ravel()
@@ -168,24 +167,24 @@ def layer_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
 def by_features(
     profiles: Sequence[Profile], *, n_permutations: int = 10_000, seed: int = 0
 ) -> SimilarityMatrix:
-    """Weighted τ between the importance profiles of all layers, tested by relabelling (Salle et al. 2024)."""
+    """Weighted τ of importances between all layers (Salle et al. 2024), tested by relabelling strengths."""
     _check_same_question(profiles)
     kept = shared_features(profiles)
     rows = tuple(row for profile in profiles for row in profile.rows)
-    importance = stacked_importance(profiles, kept)
-    tests = relabelling_test(importance, rows, n_samples=n_permutations, seed=seed)
+    values = tau_matrix(stacked_importance(profiles, kept))
+    tested, strengths = _stacked_strengths(profiles, kept)
+    tests = relabelling_test(values, strengths, rows, n_samples=n_permutations, seed=seed)
     drawn = _resampled_taus(profiles, kept)
     low, high = (None, None) if drawn is None else drawn.range(drawn.taus)
     return SimilarityMatrix(
         measure=FEATURES,
         rows=rows,
-        values=tau_matrix(importance),
-        p=tests.p,
-        p_block=tests.p_block,
+        values=values,
+        p_block=tests.p_block if np.isfinite(tests.p_block).any() else None,
         low=low,
         high=high,
         blocks=tests.blocks if drawn is None else tuple(_with_range(b, rows, drawn) for b in tests.blocks),
-        settings={"features": kept, "seed": seed},
+        settings={"features": kept, "tested": tested, "seed": seed},
     )
 
 
@@ -239,6 +238,18 @@ def stacked_importance(profiles: Sequence[Profile], kept: Sequence[str]) -> Floa
     """(n_rows, n_kept) mean importances of all layers of all systems."""
     columns = [profiles[0].features.index(name) for name in kept]
     return np.concatenate([p.mean_importance[:, columns] for p in profiles])
+
+
+def _stacked_strengths(
+    profiles: Sequence[Profile], kept: Sequence[str]
+) -> tuple[tuple[str, ...], Floats | None]:
+    """The features among `kept` with a strength in every layer, and (n_rows, n_features) of them."""
+    if any(profile.strengths is None for profile in profiles):
+        return (), None
+    columns = [profiles[0].features.index(name) for name in kept]
+    strengths = np.concatenate([p.mean_strengths[:, columns] for p in profiles])
+    known = np.isfinite(strengths).all(axis=0)
+    return tuple(name for name, is_known in zip(kept, known, strict=True) if is_known), strengths[:, known]
 
 
 def pair_columns(rows: Sequence[Row]) -> dict[str, Any]:

@@ -1,4 +1,9 @@
-"""Is the agreement of two systems more than chance? The null relabels the features of one whole system.
+"""Is the agreement of two systems more than chance? The null relabels the strengths of one whole system.
+
+The effect is τ_w of *importances*. Relabelling these would be no null: a feature that differs in most pairs
+is important in every system, so that systems which have nothing to do with each other rank features alike.
+*Strengths* (`encoding.strengths`) do not know how often a feature differs; of two unrelated systems those of
+one may be dealt to the features in any order. So τ_w of strengths carries the test.
 
 τ_w has a wide null: over all relabellings of 8 features its standard deviation is 0.330 and its 95th
 percentile 0.556. Layers of one system resemble each other, so a pair of *systems* is one family: the labels
@@ -21,6 +26,9 @@ from thinkalike.inference.relabelling import ENUMERATED, Relabellings, relabelle
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer, Row, span_of, systems_of
 
+FEWEST_FEATURES = 5
+"""Of fewer there are at most 24 relabellings, and hardly a p below 0.05: none is given."""
+
 _EQUAL = 1e-9  # values this close are one value: relabellings that give the same τ_w differ by rounding only
 
 
@@ -31,132 +39,127 @@ class BlockTest:
     a: str
     b: str
     mean: float
-    """Mean τ_w over the block"""
-    p_mean: float
-    """For the two systems: share of relabellings whose block mean is at least as high"""
-    q: float
-    """`p_mean` after Benjamini–Hochberg over all pairs of systems; NaN within a system"""
+    """Mean τ_w of importances over the block"""
     maximum: float
-    p_maximum: float
-    """For the layers in the block: share of relabellings whose block maximum is at least as high"""
     layer_a: Layer
     layer_b: Layer
-    """Where the maximum stands"""
-    null_95: float
-    """The 95th percentile of the block mean over relabellings: what chance alone reaches"""
-    n_relabellings: int
-    exact: bool
+    """The highest τ_w of importances in the block, and where it stands"""
+    strength: float = float("nan")
+    """Mean τ_w of strengths over the block, on which the test is made; NaN without a test"""
+    null_95: float = float("nan")
+    """The 95th percentile of `strength` over relabellings: what chance alone reaches"""
+    p_mean: float = float("nan")
+    """For the two systems: share of relabellings whose mean τ_w of strengths is at least as high"""
+    q: float = float("nan")
+    """`p_mean` after Benjamini–Hochberg over all pairs of systems; NaN within a system"""
+    p_maximum: float = float("nan")
+    """For the layers in it: share of relabellings whose highest τ_w of strengths is at least as high"""
+    n_relabellings: int = 0
+    exact: bool = False
     """Whether all F! relabellings were enumerated"""
     control: float = float("nan")
     """The block mean of untrained copies of the two systems, where they were run"""
     low: float = float("nan")
     high: float = float("nan")
-    """Stability range of the block mean over resamples of the sentences, where they were drawn"""
+    """Range of the block mean over other sentences, where they were resampled"""
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """p-values of every pair of layers, and the tests of the blocks they stand in."""
+    """The tests of all blocks, and of the pairs of layers in them."""
 
-    p: Floats
-    """(n_rows, n_rows) for a pair chosen beforehand"""
     p_block: Floats
-    """(n_rows, n_rows) corrected for all pairs of the block, by its maximum"""
+    """(n_rows, n_rows) corrected for all pairs of the block, by its maximum; NaN without a test"""
     blocks: tuple[BlockTest, ...]
 
 
 def relabelling_test(
-    profiles: Floats, rows: Sequence[Row], *, n_samples: int = 10_000, seed: int = 0
+    effects: Floats,
+    strengths: Floats | None,
+    rows: Sequence[Row],
+    *,
+    n_samples: int = 10_000,
+    seed: int = 0,
 ) -> Inference:
-    """Test every block of the τ_w matrix of `profiles` (n_rows, F) by relabelling features.
+    """Test every block of a τ_w matrix by relabelling the strengths of features.
 
     All F! relabellings for F ≤ 8 (exact p-values, at least 1/F!), else `n_samples` drawn and the identity.
+
+    Parameters
+    ----------
+    effects : (n_rows, n_rows) τ_w of importances.
+    strengths : (n_rows, F) without missing values; None, or of fewer than five features: nothing is tested.
     """
-    orders = relabellings(profiles.shape[1], n_samples=n_samples, seed=seed)
-    observed = tau_matrix(profiles)
-    p, p_block = np.full((2, len(rows), len(rows)), np.nan)
+    if strengths is not None and strengths.shape[1] < FEWEST_FEATURES:
+        strengths = None
+    of_strengths = effects if strengths is None else tau_matrix(strengths)
+    p_block = np.full(effects.shape, np.nan)
     blocks = []
     for a, b in combinations_with_replacement(systems_of(rows), 2):
-        place = span_of(rows, a), span_of(rows, b)
-        if not _comparable(observed[place], within=a == b).any():
+        in_a, in_b = span_of(rows, a), span_of(rows, b)
+        kept = np.isfinite(effects[in_a, in_b]) & np.isfinite(of_strengths[in_a, in_b])
+        if a == b:
+            kept &= ~np.eye(len(kept), dtype=bool)
+        if not kept.any():
             continue  # one layer only, or profiles that are constant
-        null = _block_null(profiles[place[0]], profiles[place[1]], observed[place], orders, within=a == b)
-        p[place], p_block[place] = null.p, null.p_block
-        p[place[::-1]], p_block[place[::-1]] = null.p.T, null.p_block.T
-        blocks.append(_block_test(a, b, observed, rows, null, exact=profiles.shape[1] <= ENUMERATED))
-    return Inference(p=p, p_block=p_block, blocks=_correct_for_pairs_of_systems(blocks))
-
-
-def share_below(x: Floats, y: Floats, tau: float, *, n_samples: int = 10_000, seed: int = 0) -> float:
-    """The share of relabellings of two profiles (F,) whose τ_w is at most `tau`; NaN if that is NaN."""
-    if np.isnan(tau):
-        return float("nan")
-    orders = relabellings(len(x), n_samples=n_samples, seed=seed)
-    below = sum(int((taus <= tau + _EQUAL).sum()) for taus in relabelled_taus(x[None], y[None], orders))
-    return below / len(orders)
+        block = _effect(a, b, np.where(kept, effects[in_a, in_b], np.nan), rows[in_a], rows[in_b])
+        if strengths is not None:
+            orders = relabellings(strengths.shape[1], n_samples=n_samples, seed=seed)
+            null = _block_null(strengths[in_a], strengths[in_b], kept, orders)
+            p_block[in_a, in_b] = np.where(kept, null.p_of(of_strengths[in_a, in_b]), np.nan)
+            p_block[in_b, in_a] = p_block[in_a, in_b].T
+            block = _tested(block, null, exact=strengths.shape[1] <= ENUMERATED)
+        blocks.append(block)
+    return Inference(p_block=p_block, blocks=_correct_for_pairs_of_systems(blocks))
 
 
 @dataclass(frozen=True, eq=False)
 class _BlockNull:
-    """What relabelling does to one block."""
+    """What relabelling does to one block; the identity comes first."""
 
     means: Floats  # (n_relabellings,)
     maxima: Floats  # (n_relabellings,)
-    p: Floats  # (n_a, n_b)
-    p_block: Floats  # (n_a, n_b)
+
+    def p_of(self, observed: Floats) -> Floats:
+        """The share of relabellings whose maximum is at least as high as each of `observed`."""
+        return 1.0 - np.searchsorted(np.sort(self.maxima), observed - _EQUAL) / len(self.maxima)
 
 
-def _block_null(x: Floats, y: Floats, observed: Floats, orders: Relabellings, *, within: bool) -> _BlockNull:
-    kept = _comparable(observed, within=within)
-    at_least, means, maxima = np.zeros(observed.shape), [], []
-    for taus in relabelled_taus(x, y, orders):
-        at_least += (taus >= observed - _EQUAL).sum(axis=0)
+def _block_null(x: Floats, y: Floats, kept: npt.NDArray[np.bool_], orders: Relabellings) -> _BlockNull:
+    means, maxima = [], []
+    for taus in relabelled_taus(x, y, orders):  # in parts: all of them at once may be large
         cells = taus[:, kept]
         means.append(cells.mean(axis=1))
         maxima.append(cells.max(axis=1))
-    null_maxima = np.concatenate(maxima)
-    p_block = 1.0 - np.searchsorted(np.sort(null_maxima), observed - _EQUAL) / len(orders)
-    p = at_least / len(orders)
-    if within:  # relabelling the first layer or the second are different draws of one null
-        p = (p + p.T) / 2
-    return _BlockNull(
-        means=np.concatenate(means),
-        maxima=null_maxima,
-        p=np.where(kept, p, np.nan),
-        p_block=np.where(kept, p_block, np.nan),
-    )
+    return _BlockNull(np.concatenate(means), np.concatenate(maxima))
 
 
-def _comparable(observed: Floats, *, within: bool) -> npt.NDArray[np.bool_]:
-    """Which cells of a block count: those with a value, and within a system not the diagonal."""
-    kept = np.isfinite(observed)
-    return kept & ~np.eye(len(kept), dtype=bool) if within else kept
-
-
-def _block_test(
-    a: str, b: str, observed: Floats, rows: Sequence[Row], null: _BlockNull, *, exact: bool
-) -> BlockTest:
-    in_a, in_b = span_of(rows, a), span_of(rows, b)
-    block = np.where(np.isfinite(null.p), observed[in_a, in_b], -np.inf)
-    i, j = np.unravel_index(int(block.argmax()), block.shape)
-    mean, maximum = null.means[0], null.maxima[0]  # the identity comes first
+def _effect(a: str, b: str, values: Floats, rows_a: Sequence[Row], rows_b: Sequence[Row]) -> BlockTest:
+    i, j = np.unravel_index(int(np.nanargmax(values)), values.shape)
     return BlockTest(
         a=a,
         b=b,
-        mean=float(mean),
-        p_mean=float((null.means >= mean - _EQUAL).mean()),
-        q=float("nan"),
-        maximum=float(maximum),
-        p_maximum=float((null.maxima >= maximum - _EQUAL).mean()),
-        layer_a=rows[in_a.start + int(i)][1],
-        layer_b=rows[in_b.start + int(j)][1],
+        mean=float(np.nanmean(values)),
+        maximum=float(values[i, j]),
+        layer_a=rows_a[int(i)][1],
+        layer_b=rows_b[int(j)][1],
+    )
+
+
+def _tested(block: BlockTest, null: _BlockNull, *, exact: bool) -> BlockTest:
+    mean, maximum = null.means[0], null.maxima[0]
+    return replace(
+        block,
+        strength=float(mean),
         null_95=float(np.quantile(null.means, 0.95)),
+        p_mean=float((null.means >= mean - _EQUAL).mean()),
+        p_maximum=float((null.maxima >= maximum - _EQUAL).mean()),
         n_relabellings=len(null.means),
         exact=exact,
     )
 
 
 def _correct_for_pairs_of_systems(blocks: Sequence[BlockTest]) -> tuple[BlockTest, ...]:
-    between = [k for k, block in enumerate(blocks) if block.a != block.b]
+    between = [k for k, block in enumerate(blocks) if block.a != block.b and np.isfinite(block.p_mean)]
     adjusted = dict(zip(between, false_discovery_control([blocks[k].p_mean for k in between]), strict=True))
     return tuple(replace(b, q=float(adjusted[k])) if k in adjusted else b for k, b in enumerate(blocks))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from thinkalike.charts.blocks import CHANCE, OBSERVED, UNTRAINED
+from thinkalike.charts.blocks import OBSERVED, UNTRAINED
 from thinkalike.comparison.chart_tables import (
     TOTAL,
     by_importance,
@@ -76,12 +76,12 @@ def pair_label(block: BlockTest) -> str:
 
 
 def block_frame(blocks: Sequence[BlockTest]) -> pd.DataFrame:
-    """Up to three rows per pair of systems: observed, untrained copies, chance."""
+    """Up to two rows per pair of systems: observed, untrained copies."""
     rows = []
     for block in blocks:
-        note = f"{p_text(block.p_mean)}, {p_text(block.q).replace('p', 'q', 1)}"
+        note = "not tested" if np.isnan(block.q) else p_text(block.q).replace("p", "q", 1)
         ends = {"low": block.low, "high": block.high} if np.isfinite(block.low) else {}
-        for kind, value in ((OBSERVED, block.mean), (UNTRAINED, block.control), (CHANCE, block.null_95)):
+        for kind, value in ((OBSERVED, block.mean), (UNTRAINED, block.control)):
             if np.isfinite(value):
                 row = {"pair": pair_label(block), "kind": kind, "value": value, "note": note}
                 rows.append(row | ends if kind == OBSERVED else row)

@@ -39,7 +39,7 @@ DESCRIPTIONS = {
     "correlations": "among the differences of features",
     "layer-maps": "coordinates of the layers",
     "layers": "ρ, ceiling and diagnostics of every layer",
-    "power": "how many items for how much certainty",
+    "precision": "how many items for how much certainty",
     "profiles": "importance of every feature in every layer",
     "profiles-untrained": "the same for untrained copies",
     "similarity-features": "τ_w, p-values and ranges of every pair of layers",

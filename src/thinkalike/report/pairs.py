@@ -84,8 +84,7 @@ def pair_data(comparison: Comparison) -> dict[str, Any]:
     upper = np.triu_indices(n, k=1)
     texts, which = sentences(comparison)
     flat: dict[str, tuple[Floats | None, int]] = {
-        "p": (matrix.p, 6),  # to tell what is below 0.0001
-        "p_block": (matrix.p_block, 6),
+        "p_block": (matrix.p_block, 6),  # to tell what is below 0.0001
         "low": (matrix.low, 3),
         "high": (matrix.high, 3),
         "share": (comparison.explained_share, 4),

@@ -35,7 +35,6 @@ class SystemPair:
     label: str
     mean: str
     range: str
-    p: str
     q: str
     untrained: str
     best_layers: str
@@ -98,7 +97,7 @@ class Summary:
     layer_maps: tuple[LayerMapText, ...]
     correlations_alt: str
     cautions: tuple[str, ...]
-    power: tuple[tuple[str, ...], ...]
+    precision: tuple[tuple[str, ...], ...]
     methods: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
@@ -131,7 +130,7 @@ def summarise(comparison: Comparison) -> Summary:
         layer_maps=tuple(_layer_map(comparison, measure) for measure in comparison.layer_maps),
         correlations_alt=_correlations_alt(comparison),
         cautions=tuple(caution.text for caution in comparison.cautions),
-        power=_power(comparison.power),
+        precision=_precision(comparison.precision),
         methods=methods(comparison),
         settings=_flat(comparison.settings),
         versions=_flat(comparison.versions),
@@ -201,11 +200,12 @@ def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
         label=frames.pair_label(block),
         mean=number(block.mean),
         range="" if np.isnan(block.low) else f"{number(block.low)} to {number(block.high)}",
-        p=_bare(p_text(block.p_mean)),
-        q=_bare(p_text(block.q)),
+        q="–" if np.isnan(block.q) else _bare(p_text(block.q)),
         untrained=number(block.control) if np.isfinite(block.control) else "",
         best_layers=f"{block.a}:{block.layer_a} × {block.b}:{block.layer_b}",
-        best=f"{number(block.maximum)} ({p_text(block.p_maximum)})",
+        best=number(block.maximum)
+        if np.isnan(block.p_maximum)
+        else f"{number(block.maximum)} ({p_text(block.p_maximum)})",
         geometry=""
         if geometry is None
         else number(float(np.nanmean(comparison.matrices[geometry].block(block.a, block.b)))),
@@ -214,10 +214,10 @@ def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
 
 
 def _with_ends(block: BlockTest) -> str:
-    """`0.66, 0.54 to 0.69 over resamples`"""
+    """`0.66, 0.54 to 0.69 with other sentences`"""
     if np.isnan(block.low):
         return number(block.mean)
-    return f"{number(block.mean)}, {number(block.low)} to {number(block.high)} over resamples"
+    return f"{number(block.mean)}, {number(block.low)} to {number(block.high)} with other sentences"
 
 
 def _bare(text: str) -> str:
@@ -226,7 +226,7 @@ def _bare(text: str) -> str:
 
 
 def _system_pairs_alt(blocks: list[BlockTest]) -> str:
-    values = [f"{frames.pair_label(b)} {_with_ends(b)} (chance reaches {number(b.null_95)})" for b in blocks]
+    values = [f"{frames.pair_label(b)} {_with_ends(b)}" for b in blocks]
     return f"Dot plot of mean τ_w between systems: {'; '.join(values)}."
 
 
@@ -300,7 +300,7 @@ def _correlations_alt(comparison: Comparison) -> str:
     )
 
 
-def _power(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+def _precision(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
     """Header and rows as text."""
     names = {
         "quantity": "interval of",

@@ -179,14 +179,12 @@
     const tau = entry(data.matrices[data.measure], i, j);
     if (known(tau)) {
       const [low, high] = [entry(data.low, i, j), entry(data.high, i, j)];
-      const outside = tau < low || tau > high ? ", outside of which it lies: it is fragile" : "";
-      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} over resamples of the sentences${outside}` : "";
+      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
       lines.push([fixed(tau), `likeness by features, τ_w${range}`]);
     }
-    const [p, corrected] = [entry(data.p, i, j), entry(data.p_block, i, j)];
+    const p = entry(data.p_block, i, j);
     if (known(p) && i !== j) {
-      const also = known(corrected) ? `; ${pText(corrected)} corrected for all pairs of layers of the two systems` : "";
-      lines.push([pText(p), `that chance gives a τ_w as high${also}`]);
+      lines.push([pText(p), "that chance ranks the features so alike, corrected for all pairs of layers of the two systems"]);
     }
     for (const measure of Object.keys(data.matrices)) {
       const value = measure === data.measure ? null : entry(data.matrices[measure], i, j);

@@ -14,7 +14,7 @@ WIDTHS = {"score": (0.10, 0.05, 0.02), "importance": (0.05, 0.02, 0.01)}
 """Widths of 95 % intervals that the table answers for"""
 
 
-def power_table(profiles: Sequence[Profile], n_items: int) -> pd.DataFrame:
+def precision_table(profiles: Sequence[Profile], n_items: int) -> pd.DataFrame:
     """How many items give intervals of a given width, in the median layer.
 
     Pairs share their items, so widths shrink with the square root of the number of *items*, not of pairs. The
