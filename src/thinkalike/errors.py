@@ -49,3 +49,9 @@ class MissingExtra(ThinkalikeError, ImportError):
     def needed(cls, package: str, extra: str) -> MissingExtra:
         """The error for an optional `package` that comes with `thinkalike[extra]`."""
         return cls(f"This needs {package!r}, which is not installed: pip install 'thinkalike[{extra}]'")
+
+
+def one_line(error: BaseException, *, most: int = 300) -> str:
+    """What an error of another library says of itself, on one line of at most so many characters."""
+    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return text if len(text) <= most else f"{text[:most]} …"

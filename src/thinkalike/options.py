@@ -29,6 +29,7 @@ OTHER_NAMES = {
 """What an option is called elsewhere, or was called here → what it is called here"""
 
 MOST_RESAMPLES = 100_000
+MOST_SENTENCES = 1_000_000
 LARGEST_SEED = 2**63 - 1
 """What torch and NumPy both take"""
 

@@ -137,7 +137,7 @@ class TestReproduce:
             ({"height": "tall"}, "The setting height is a number; 'tall' was given"),
             ({"height": float("nan")}, "The setting height is a number; nan was given"),
             ({"height": True}, "The setting height is a number; True was given"),
-            ({"seed": 1.5}, "The setting seed is a whole number; 1.5 was given"),
+            ({"seed": 1.5}, "The setting seed is a whole number from 0; 1.5 was given"),
             ({"names": 3}, "The setting names is a list, such as a,b; 3 was given"),
             ({"sizes": "a"}, "The setting sizes is a table of names and values; 'a' was given"),
             ({"sizes": {"x": ["a"]}}, r"The setting sizes is a list, such as a,b; \['a'\] was given"),

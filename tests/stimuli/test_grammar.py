@@ -92,7 +92,7 @@ def test_more_sentences_than_there_are(french: Path) -> None:
         Stimuli.from_grammar(9, grammar=french)
     with pytest.raises(InvalidInput, match="makes only 8"):
         Stimuli.from_grammar(9, grammar=french, balance=True)
-    with pytest.raises(InvalidInput, match="0 sentences were asked for"):
+    with pytest.raises(InvalidInput, match="Got n_sentences=0: give a whole number from 1 to 1,000,000"):
         Stimuli.from_grammar(0, grammar=french)
 
 

@@ -74,15 +74,16 @@ def test_a_folder_without_a_model(tmp_path):
         load_config(parse_name(tmp_path))
 
 
-def test_weights_that_lack_a_block_are_refused(gpt2_folder, tmp_path):
+@pytest.mark.parametrize("lost", ["wte.weight", "wpe.weight", "h.1.mlp.c_fc.weight", "ln_f.bias"])
+def test_weights_that_lack_anything_that_is_run_are_refused(gpt2_folder, tmp_path, lost):
     broken = tmp_path / "broken"
     broken.mkdir()
     weights = load_file(gpt2_folder / "model.safetensors")
-    del weights["h.1.mlp.c_fc.weight"]
+    del weights[lost]
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     (broken / "config.json").write_bytes((gpt2_folder / "config.json").read_bytes())
     name = parse_name(broken)
-    with pytest.raises(ModelError, match=r"lack 1 tensors of its blocks, such as 'h.1.mlp.c_fc.weight'"):
+    with pytest.raises(ModelError, match=rf"lack 1 of its tensors, such as '{lost}': the files do not"):
         load_model(name, load_config(name))
 
 

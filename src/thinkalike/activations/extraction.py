@@ -149,7 +149,7 @@ def extract(
     """
     shown = as_shown(stimuli, inputs)
     if isinstance(model, (str, Path)):
-        dtype, device = dtype or "float32", pick_device(device)
+        dtype, device = "float32" if dtype is None else dtype, pick_device(device)
         subject = by_name(
             model,
             revision=revision,

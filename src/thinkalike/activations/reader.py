@@ -12,7 +12,7 @@ import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
 from thinkalike.activations.store import Activations, Array
-from thinkalike.errors import StoreError
+from thinkalike.errors import StoreError, one_line
 
 FORMAT = 1
 
@@ -107,8 +107,7 @@ def reading(path: str | Path) -> Iterator[None]:
         yield
     except (StoreError, GroupNotFoundError, FileNotFoundError):
         raise
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except Exception as error:  # Zarr and its codecs raise many kinds
         raise StoreError(
-            f"The store at {path} is damaged ({reason.rstrip('.')}): delete it and extract again."
+            f"The store at {path} is damaged ({one_line(error)}): delete it and extract again."
         ) from error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from thinkalike.activations.rows import first_difference
 from thinkalike.activations.store import Activations
-from thinkalike.errors import InvalidInput, MissingExtra, StoreError
+from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
 
 if TYPE_CHECKING:
     import xarray
@@ -206,10 +207,10 @@ def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
-            return {_number(name): loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            return {layer: loaded[name] for layer, name in _numbered(loaded.files).items()}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise StoreError(
-            f"{path} cannot be read as arrays of numbers: {str(error).splitlines()[0]}"
+            f"{path} cannot be read as arrays of numbers ({one_line(error)}): save it again."
         ) from error
 
 
@@ -217,7 +218,8 @@ def _numpy_folder(folder: Path) -> dict[Any, np.ndarray]:
     files = list(folder.glob("*.npy"))
     if not files:
         raise StoreError(f"The folder {folder} holds neither a Zarr group nor .npy files.")
-    return _sorted({_number(file.stem): _numpy_file(file)[file.stem] for file in files})
+    stems = _numbered(file.stem for file in files)
+    return _sorted({layer: _numpy_file(folder / f"{stem}.npy")[stem] for layer, stem in stems.items()})
 
 
 def _zarr(path: str, *, system: str | None, stimuli: Stimuli | None) -> Activations:
@@ -235,15 +237,22 @@ def _zarr(path: str, *, system: str | None, stimuli: Stimuli | None) -> Activati
             if stimuli is not None:
                 found.check_stimuli(stimuli)
             return found
-        arrays = {_number(name): np.asarray(array[:]) for name, array in group.arrays()}
+        members = dict(group.arrays())
+        arrays = {layer: np.asarray(members[name][:]) for layer, name in _numbered(members).items()}
     return Activations.from_arrays(
         _sorted(arrays), system=system or Path(path).stem, stimuli=stimuli, metadata={"path": path}
     )
 
 
-def _number(name: str) -> Any:
-    """Layers called 0, 1, … are numbers, as they are for models."""
-    return int(name) if name.isdecimal() else name
+def _numbered(names: Iterable[str]) -> dict[int | str, str]:
+    """Layer → name: those called 0, 1, … are numbers, as they are for models; no two may be one."""
+    layers: dict[int | str, str] = {}
+    for name in names:
+        layer = int(name) if name.isdecimal() else name
+        if layer in layers:
+            raise InvalidInput(f"{layers[layer]!r} and {name!r} are both layer {layer}: rename one.")
+        layers[layer] = name
+    return layers
 
 
 def _sorted(arrays: Mapping[Any, np.ndarray]) -> dict[Any, np.ndarray]:

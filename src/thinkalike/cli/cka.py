@@ -18,6 +18,7 @@ from thinkalike.cli.options import (
     Split,
     asked,
     draw,
+    only_with,
     place,
 )
 from thinkalike.cli.options import (
@@ -88,6 +89,7 @@ def cka(
     """Compare all layers of models by CKA over text, with standard errors, until it is precise enough."""
     from thinkalike.streaming import stream_cka
 
+    only_with(not pack, "with --no-pack", padding=padding)
     named = parse_models(models)
     folder = out or default_folder(named, "cka")
     found = stream_cka(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 
-from thinkalike.errors import ThinkalikeError
+from thinkalike.errors import ThinkalikeError, one_line
 
 GIVEN, BUG = 2, 70
 """Exit codes: something given or found cannot be worked with; a bug of ours (EX_SOFTWARE of sysexits.h)"""
@@ -66,21 +66,18 @@ BY_CLASS: Mapping[str, str] = {
 }
 """Keys are package and class, so that the table loads no library"""
 
-LENGTH = 300
-"""Characters of another library's message that are shown"""
-
 
 def told(error: BaseException) -> tuple[str, int]:
     """The line that says what happened, and the exit code."""
     if isinstance(error, ThinkalikeError):
-        return f"error: {error}", GIVEN
+        return f"error: {' '.join(str(error).splitlines())}", GIVEN
     sentence = _of_system(error) if isinstance(error, OSError) else None
     sentence = sentence or _of_class(error)
     if sentence is not None:
         return f"error: {sentence}", GIVEN
     name = type(error).__name__
     return (
-        f"bug: {name}: {_short(error)}. This is not your mistake: run the command again with --debug and "
+        f"bug: {name}: {one_line(error)}. This is not your mistake: run the command again with --debug and "
         "report what it prints.",
         BUG,
     )
@@ -98,13 +95,7 @@ def _of_class(error: BaseException) -> str | None:
         package = one.__module__.partition(".")[0].lstrip("_")
         sentence = BY_CLASS.get(f"{package}.{one.__qualname__}")
         if sentence is not None:
-            return sentence.format(text=_short(error))
+            return sentence.format(text=one_line(error))
     if isinstance(error, OSError):
-        return f"The system refused: {_short(error)}."
+        return f"The system refused: {one_line(error)}."
     return None
-
-
-def _short(error: BaseException) -> str:
-    """One line of what the error says of itself."""
-    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    return text if len(text) <= LENGTH else f"{text[:LENGTH]} …"

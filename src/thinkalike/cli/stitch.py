@@ -113,7 +113,7 @@ def stitch(
     named = parse_models(list(dict.fromkeys([bottom, top])))
     names = tuple(named) * 2 if len(named) == 1 else tuple(named)
     comparison = None if run is None else _comparison(run, names)
-    choice = _layers(layers or ("all" if run is None else "grid"))
+    choice = _layers(("all" if run is None else "grid") if layers is None else layers)
     by_task = asked(
         optimizer=optimizer,
         learning_rate=learning_rate,

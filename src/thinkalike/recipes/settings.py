@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from thinkalike.errors import InvalidInput, UnknownName
+
+
+class File(str):
+    """The path of a file or folder, which must be there when the setting is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,13 @@ def fitted(name: str, value: Any, wanted: Any) -> Any:
     elif wanted is float:
         if type(value) in (int, float) and math.isfinite(value):
             return float(value)
+    elif wanted is File and isinstance(value, str):
+        if not Path(value).exists():
+            raise InvalidInput(f"The setting {name} names a file, and there is none at {value}: check it.")
+        return File(value)
+    elif wanted is int:
+        if type(value) is int and value >= 0:
+            return value
     elif wanted is str:
         if type(value) in (str, int, float):
             return str(value)
@@ -73,7 +85,13 @@ def fitted(name: str, value: Any, wanted: Any) -> Any:
 
 
 def _in_words(wanted: Any) -> str:
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    words = {
+        int: "a whole number from 0",
+        File: "the path of a file",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+    }
     if wanted in words:
         return words[wanted]
     return "a list, such as a,b" if get_origin(wanted) is tuple else "a table of names and values"

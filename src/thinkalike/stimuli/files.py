@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.errors import InvalidInput, UnknownName, one_line
 from thinkalike.files import MARK, read_sealed, write_text
 from thinkalike.files import write_table as write_parquet
 from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
@@ -108,6 +108,7 @@ def _read_text(path: Path, delimiter: str) -> RawTable:
                 raise InvalidInput(
                     f"{path}, line {1 + offset}: there is no header; the names of the columns were expected."
                 )
+            _check_delimiter(header, delimiter, f"{path}, line {1 + offset}")
             rows, lines = _rows(reader, len(header), lambda line: f"{path}, line {line + offset}")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8.") from error
@@ -123,6 +124,16 @@ def _read_text(path: Path, delimiter: str) -> RawTable:
 
 def _is_kinds(line: str) -> bool:
     return line.startswith(_KINDS_LINE)
+
+
+def _check_delimiter(header: list[str], delimiter: str, place: str) -> None:
+    """Refuse a table whose one column looks like several with another mark between them."""
+    other = next((mark for mark in ",;\t|" if mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        raise InvalidInput(
+            f"{place}: there is one column, {header[0]!r}: its cells seem to be separated by {other!r}, and "
+            f"{delimiter!r} was expected. Export it as .csv with commas, or as .tsv with tabs."
+        )
 
 
 def _rows(reader: Any, width: int, place: Callable[[int], str]) -> tuple[list[list[str]], list[int]]:
@@ -164,7 +175,7 @@ def _read_parquet(path: Path) -> RawTable:
             data = read_sealed(path, way_out="make it anew, or copy it again")
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        raise InvalidInput(f"{path} is not a readable Parquet file: {one_line(error)}.") from error
     declared = (table.schema.metadata or {}).get(_METADATA_KEY.encode())
     kinds = None if declared is None else _declared(declared.decode(), f"{path}, schema metadata")
     return RawTable(table.to_pandas(), str(path), kinds)

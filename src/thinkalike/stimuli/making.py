@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from thinkalike.errors import InvalidInput
+from thinkalike.options import MOST_SENTENCES, whole_number
 from thinkalike.stimuli.balance import choose_balanced
 from thinkalike.stimuli.grammar import draw, load_grammar, tabulate
 
@@ -27,6 +28,7 @@ def stimuli_arguments(
     full_stop: bool,
 ) -> dict[str, Any]:
     """The arguments of `Stimuli`; see `Stimuli.from_grammar`."""
+    n_sentences = whole_number("n_sentences", n_sentences, 1, MOST_SENTENCES)
     read = load_grammar(grammar, lexicon)
     if read.n_sides > 1:
         raise InvalidInput(

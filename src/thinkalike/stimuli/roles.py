@@ -238,7 +238,7 @@ def _check_offsets(
     ends: list[int],
 ) -> None:
     for row, (one, name, start, end) in enumerate(zip(word, sentence, starts, ends, strict=True)):
-        if texts[name][start:end] != one:
+        if end > len(texts[name]) or texts[name][start:end] != one:
             raise InvalidInput(
                 f"{raw.place(row)}: the word is {one!r}, but characters {start} to {end} of the sentence "
                 f"{texts[name]!r} are {texts[name][start:end]!r}."

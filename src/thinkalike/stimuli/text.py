@@ -103,8 +103,6 @@ def pack(
     max_chunks
         Stop reading after so many.
     """
-    if split not in SPLITS:
-        raise UnknownName.among("way to split files into documents", split, SPLITS)
     head = _first_token(tokenizer) if bos else None
     body = length - (head is not None)
     if body < 1:
@@ -179,6 +177,8 @@ def _documents(text: str | Path | Iterable[str], split: Split) -> Iterator[tuple
 
 
 def _all_documents(text: str | Path | Iterable[str], split: Split) -> Iterator[tuple[str, Iterator[str]]]:
+    if split not in SPLITS:
+        raise UnknownName.among("way to split files into documents", split, SPLITS)
     if not isinstance(text, (str, Path)):
         yield from ((str(number), iter([document])) for number, document in enumerate(text))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from thinkalike.stimuli.kinds import as_feature
 from thinkalike.stimuli.spans import locate
 
 N_COLUMNS = 10
+FEATURES = re.compile(r"_?|[^=|]+=[^=|]*(\|[^=|]+=[^=|]*)*")
 
 
 @dataclass(frozen=True)
@@ -86,16 +88,22 @@ def _blocks(path: Path) -> Iterator[_Block]:
     start = 0
     for number, line in enumerate([*lines, ""]):
         if line.strip():
-            if not line.startswith("#") and (found := len(line.split("\t"))) != N_COLUMNS:
-                place = f"{path}, line {number + 1}"
-                raise InvalidInput(
-                    f"{place}: {found} columns; {N_COLUMNS}, with tabs between, were expected."
-                )
+            if not line.startswith("#"):
+                _check_columns(line.split("\t"), f"{path}, line {number + 1}")
             continue
         block = lines[start:number]
         if any(not line.startswith("#") for line in block):
             yield _Block(block, start + 1, path)
         start = number + 1
+
+
+def _check_columns(cells: list[str], place: str) -> None:
+    if len(cells) != N_COLUMNS:
+        raise InvalidInput(f"{place}: {len(cells)} columns; {N_COLUMNS}, with tabs between, were expected.")
+    if not FEATURES.fullmatch(cells[5]):
+        raise InvalidInput(
+            f"{place}: the features are {cells[5]!r}; _ or Name=Value|Name=Value was expected."
+        )
 
 
 def _parse(block: _Block) -> conllu.TokenList:
@@ -134,6 +142,9 @@ def _surface_tokens(sentence: conllu.TokenList, block: _Block) -> list[_Token]:
             tokens[-1].words.append(word)
         else:
             tokens.append(_Token(word["form"], [word], spaced))
+    numbers = [word["id"] for word in sentence if isinstance(word["id"], int)]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise block.error(0, f"its words have the ids {numbers[:8]}: 1, 2, 3, … in order were expected.")
     if not all(token.words for token in tokens):
         raise block.error(0, "a multi-word token has no words below it.")
     return tokens

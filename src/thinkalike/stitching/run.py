@@ -25,6 +25,7 @@ from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import Layers, Role, Stitch, all_stitches, chosen_pairs
 from thinkalike.stitching.systems import System, Task, check_pair, open_system, untrained_copy
 from thinkalike.stitching.task import TaskFit, Training, train
+from thinkalike.systems.passes import check_tokens
 
 if TYPE_CHECKING:
     from torch import nn
@@ -108,6 +109,8 @@ def stitch(
         all is done.
     """
     how, fit = _how(kind, fit)
+    if rank is not None and kind != "low-rank":
+        raise InvalidInput(f"rank={rank} has a meaning only with kind='low-rank': leave it out.")
     options: dict[str, Any] = {"task": task, "tokenizer": tokenizer, "device": device, "dtype": dtype}
     shown = names or (None, None)
     below, above = _open(bottom, top, shown, options, seed)

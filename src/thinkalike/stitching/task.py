@@ -80,10 +80,14 @@ class TaskFit:
         for name in ("steps", "every", "batch_tokens", "validation_tokens", "clip"):
             if not getattr(self, name) > 0:
                 raise InvalidInput(f"{name}={getattr(self, name)}: it must be above 0.")
+        if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
+            raise InvalidInput(f"learning_rate={self.learning_rate}: give a number above 0, such as 0.1.")
+        if not 0 <= self.weight_decay < math.inf:
+            raise InvalidInput(f"weight_decay={self.weight_decay}: give 0 or more.")
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, from 0."""
-        peak = self.learning_rate or LEARNING_RATES[self.optimizer]
+        peak = LEARNING_RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
         warmup = min(200, self.steps // 10) if self.warmup is None else min(self.warmup, self.steps)
         if step < warmup:
             return peak * (step + 1) / warmup

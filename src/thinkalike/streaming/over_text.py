@@ -14,7 +14,7 @@ from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming.batches import MixedBatches, PassageBatches
 from thinkalike.streaming.checkpoint import Checkpoint
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
-from thinkalike.streaming.passages import Padding, Passages
+from thinkalike.streaming.passages import PADDINGS, Padding, Passages
 from thinkalike.streaming.reading import (
     LEVELS,
     Document,
@@ -116,6 +116,7 @@ def stream_cka(
         A file for the state so far: the same call again goes on from there. It is gone when all is done.
     """
     how = HowToRead(_known("level", level, LEVELS), length, padding, pooling, bos, drop_first, split)
+    _known("padding", padding, PADDINGS)
     batching = _batching(batch, batch_size, level, seed)
     systems = open_systems(models, device=device, dtype=dtype, tokenizer=tokenizer)
     passages = _passages(text, [system.about for system in systems], how, pack, seed)
@@ -182,6 +183,8 @@ def _passages(text: Any, models: Sequence[ReadingModel], how: HowToRead, pack: b
     pairs = not isinstance(text, (str, Path)) and len(text) > 0 and isinstance(text[0], tuple)
     if pairs or not pack:
         return shared_documents(models, documents_of(text, how.split), how)
+    if how.padding == "keep":
+        raise InvalidInput("Packed text has no padding to keep: leave out padding='keep', or say pack=False.")
     return packed_tokens(models, text, how)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Padding = Literal["mask", "keep"]
+PADDINGS = ("mask", "keep")
 
 
 @dataclass(frozen=True, eq=False)

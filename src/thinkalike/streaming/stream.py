@@ -43,7 +43,7 @@ def run_stream(
 
     `trace` may bring that of batches which came before.
     """
-    if precision is not None and not precision > 0:
+    if precision is not None and not 0 < precision < np.inf:
         raise InvalidInput(f"precision is the standard error to stop at, above 0; {precision} was given.")
     systems = np.array([system for system, _ in rows], dtype=object)
     shown = systems[:, None] != systems[None, :]

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
+from thinkalike.errors import InvalidInput, MissingExtra, ModelError, ThinkalikeError, UnknownName, one_line
 from thinkalike.progress import without_bars
 from thinkalike.systems.architectures import ARCHITECTURES, Stack, layers_of
 from thinkalike.systems.names import ModelName
 
 if TYPE_CHECKING:
-    import torch
+    from torch import nn
 
 DTYPES = ("float32", "bfloat16", "float16", "auto")
+UNUSED = {"pooler", "masked_spec_embed", "mask_token"}
+"""Parts of base models that no layer depends on in evaluation, and that many checkpoints lack"""
 
 
 def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_code: bool = False) -> Any:
@@ -81,7 +83,7 @@ def load_model(
         )
     model = (model if device_map is not None else model.to(device)).eval()
     stack = layers_of(model, part=name.part, blocks=blocks)
-    _check_complete(name, model, stack, info["missing_keys"])
+    _check_complete(name, model, stack.model, info["missing_keys"])
     return stack
 
 
@@ -94,7 +96,7 @@ def load_headed(
     device: str = "cpu",
     trust_remote_code: bool = False,
     seed: int = 0,
-) -> torch.nn.Module:
+) -> nn.Module:
     """The model with the output layer of `auto_class`, such as "AutoModelForCausalLM", ready to run.
 
     Weights that lack the output layer are refused: it would be random, and nothing would tell.
@@ -149,18 +151,26 @@ def pick_device(device: str | None) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise InvalidInput(f"device={device!r} was asked for, but torch sees no GPU: use device='cpu'.")
+    try:
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InvalidInput(f"device={device!r} cannot compute here: use cpu. ({one_line(error)})") from error
     return device
 
 
-def _check_complete(name: ModelName, model: torch.nn.Module, stack: Stack, missing: Iterable[str]) -> None:
-    """Refuse a checkpoint that lacks weights of the blocks: they would be random, and nothing would tell."""
-    modules = [module for module in (*stack.blocks, stack.final_norm) if module is not None]
-    ours = {id(parameter) for module in modules for parameter in module.parameters()}
-    lacking = [key for key, value in model.named_parameters() if id(value) in ours and key in set(missing)]
-    if lacking:
+def _check_complete(name: ModelName, model: nn.Module, called: nn.Module, missing: Iterable[str]) -> None:
+    """Refuse a checkpoint that lacks weights of the part that is called: they would be random, and silent."""
+    lacking = set(missing)
+    used = {id(tensor) for tensor in called.state_dict(keep_vars=True).values()}
+    lost = [
+        key
+        for key, tensor in model.state_dict(keep_vars=True).items()
+        if key in lacking and id(tensor) in used and not UNUSED & set(key.split("."))
+    ]
+    if lost:
         raise ModelError(
-            f"The weights of {name} lack {len(lacking)} tensors of its blocks, such as {lacking[0]!r}: "
-            "the files do not belong to this configuration."
+            f"The weights of {name} lack {len(lost)} of its tensors, such as {lost[0]!r}: the files do not "
+            "belong to this configuration, or are not all there. Fetch or save the model again."
         )
 
 
@@ -202,12 +212,16 @@ def _explained(name: ModelName) -> Iterator[None]:
     """Turn what transformers and the hub raise into one line that says the way out."""
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except ThinkalikeError:
+        raise
+    except Exception as error:  # what comes of a damaged file depends on where it is damaged
+        reason = one_line(error)
         if name.folder is not None:
-            raise ModelError(f"{name} cannot be loaded from {name.folder}: {reason}") from error
+            raise ModelError(
+                f"{name} cannot be loaded from {name.folder}: {reason}. Check its files, or save it again."
+            ) from error
         raise ModelError(
             f"{name} cannot be loaded: it is no folder, no bundled model, and not to be had from the hub "
-            f"or its cache ({reason.rstrip('.')}). Offline, give the path of a local folder that holds "
+            f"or its cache ({reason.partition('. ')[0]}). Offline, give the path of a local folder that holds "
             "config.json and the weights."
         ) from error

@@ -62,22 +62,23 @@ def parse_name(
         part = _agreed("part", part, given_part)
         untrained = untrained or given_untrained
     if not Path(model).is_dir() and "@" in model:
-        model, _, given_revision = model.rpartition("@")
+        model, _, given_revision = model.partition("@")
+        if "@" in given_revision:
+            raise InvalidInput(f"The name {str(name)!r} has two revisions: give one, MODEL@REVISION.")
         revision = _agreed("revision", revision, given_revision)
     return ModelName(model, revision, part, untrained, _folder(model, revision))
 
 
-def _suffixes(model: str) -> tuple[str, Part | None, bool]:
-    part: Part | None = None
-    untrained = False
-    while True:
-        head, colon, tail = model.rpartition(":")
-        if colon and tail == "untrained":
-            model, untrained = head, True
-        elif colon and tail in PARTS:
-            model, part = head, tail  # type: ignore[assignment]
-        else:
-            return model, part, untrained
+def _suffixes(name: str) -> tuple[str, Part | None, bool]:
+    """The name without what stands behind its colons, the part, and whether it is untrained."""
+    model, marks = name, list[str]()
+    while ":" in model and model.rpartition(":")[2] in ("untrained", *PARTS):
+        model, _, mark = model.rpartition(":")
+        marks.append(mark)
+    parts: list[Any] = [mark for mark in marks if mark in PARTS]
+    if len(parts) > 1 or marks.count("untrained") > 1:
+        raise InvalidInput(f"The name {name!r} says twice what it is: leave one of its ends out.")
+    return model, parts[0] if parts else None, "untrained" in marks
 
 
 def _agreed(what: str, given: Any, in_name: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from tests.hostile.malformed.cases import Malformed, writes
+from tests.hostile.malformed.cases import Malformed, both, writes
 from tests.hostile.shell import ROOT
 
 TOML = '''lexicon = "words.toml"
@@ -76,7 +76,6 @@ def grammar_cases() -> Iterator[Malformed]:
         "a feature of numbers": (TOML.replace('["singular", "plural"]', "[1, 2]"), WORDS),
         "a feature that is computed by nothing": (TOML.replace('["singular", "plural"]', '"zzz"'), WORDS),
         "no syntax": (TOML.split("[syntax]")[0], WORDS),
-        "no start": (TOML.replace('start = "Sentence"', ""), WORDS),
         "a start that is no category": (TOML.replace('start = "Sentence"', 'start = "Zzz"'), WORDS),
         "a start that is a number": (TOML.replace('start = "Sentence"', "start = 3"), WORDS),
         "no rules": (TOML.split("rules")[0], WORDS),
@@ -98,7 +97,7 @@ def grammar_cases() -> Iterator[Malformed]:
         "a lexicon of brackets": (TOML, "x = " + "[" * 20_000),
         "a lexicon without words": (TOML, WORDS.split("[Det]")[0]),
         "a category without words": (TOML, WORDS.split("king kings")[0] + WORDS.split("cat cats\n")[1]),
-        "words that are a number": (TOML, WORDS + "\n[Zzz]\nwords = 3\n"),
+        "words that are a number": (TOML, WORDS.split("[Verb]")[0] + '[Verb]\nwords = 3\n'),
         "a row of words that is short": (TOML, WORDS.replace("king kings", "king")),
         "a row of words that is long": (TOML, WORDS.replace("king kings", "king kings kingses")),
         "a word of an unknown value": (TOML, WORDS.replace("singular a", "zzz a")),
@@ -115,11 +114,14 @@ def grammar_cases() -> Iterator[Malformed]:
         number = "100000" if name.startswith("more") else "8"
         yield Malformed(f"grammar: {name}", ("stimuli", "-n", number, "--grammar", "g.toml"), make)
 
-    def good(folder: object) -> None:
-        writes("g.toml", TOML)(folder)  # type: ignore[arg-type]
-        writes("words.toml", WORDS)(folder)  # type: ignore[arg-type]
-
-    yield Malformed("grammar: as it should be", GRAMMAR, good, "accepted")
+    sound = {
+        "as it should be": (TOML, WORDS),
+        "no start, which is the first rule then": (TOML.replace('start = "Sentence"', ""), WORDS),
+        "a section of the lexicon that no rule uses": (TOML, WORDS + "\n[Zzz]\nwords = 3\n"),
+    }
+    for name, (grammar, words) in sound.items():
+        files = both(writes("g.toml", grammar), writes("words.toml", words))
+        yield Malformed(f"grammar: {name}", GRAMMAR, files, "accepted")
 
 
 def treebank_cases() -> Iterator[Malformed]:

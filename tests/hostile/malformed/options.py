@@ -20,6 +20,9 @@ def option_cases() -> Iterator[Malformed]:
     ):
         for options in lines(bad):
             yield Malformed(f"{command} {' '.join(options)[:60]}", (*start, *options), both(sentences, _text))
+    yield Malformed(
+        "stimuli --items sentences", ("stimuli", "-n", "20", "--items", "sentences"), _text, "accepted"
+    )
     for arguments in lines(COMMANDS):
         yield Malformed(f"command {' '.join(arguments)[:60]!r}", arguments, both(sentences, _text, good_csv))
     for out in ("s.csv/run", "x" * 400, "s3://b/k", "memory://x", "http://x.y/z", "s.csv"):
@@ -199,7 +202,6 @@ STIMULI = """
 --lexicon none.toml
 --lexicon folder
 --items zzz
---items sentences
 --conllu none.conllu
 --conllu folder
 --conllu w.csv

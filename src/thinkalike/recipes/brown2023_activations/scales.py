@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from thinkalike.recipes.settings import RecipeSettings
+from thinkalike.recipes.settings import File, RecipeSettings
 
 Pair = tuple[str, str]
 
@@ -42,7 +42,7 @@ class Settings(RecipeSettings):
     narrow_and_wide: Pair | None = ("nano-pythia-64", "nano-pythia-160")
     format: str = "transformers"
     tokenizer: str | None = None
-    text: str | None = None
+    text: File | None = None
     max_tokens: int = 100_000
     length: int = 128
     kind: str = "layernorm-affine"

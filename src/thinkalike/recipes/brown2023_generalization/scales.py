@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thinkalike.recipes.settings import RecipeSettings
+from thinkalike.recipes.settings import File, RecipeSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class Settings(RecipeSettings):
     source: str = "fine-tuned"
     base: str = "nano-bert"
     tokenizer: str = "bert-base-uncased"
-    mnli_file: str | None = None
-    hans_file: str | None = None
+    mnli_file: File | None = None
+    hans_file: File | None = None
     cases: tuple[str, ...] = ("swap",)
     longest: int = 18
     n_train: int = 3000

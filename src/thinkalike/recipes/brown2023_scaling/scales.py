@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thinkalike.recipes.settings import RecipeSettings
+from thinkalike.recipes.settings import File, RecipeSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Settings(RecipeSettings):
     checkpoints: tuple[str, ...] = ("nano-pythia-64@step250", "nano-pythia-64@step1000", "nano-pythia-64")
     state_space: str = "nano-mamba"
     beside: str = "nano-gpt2"
-    text: str | None = None
+    text: File | None = None
     length: int = 256
     max_batches: int = 300
     at_once: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thinkalike.recipes.settings import RecipeSettings
+from thinkalike.recipes.settings import File, RecipeSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Settings(RecipeSettings):
     preset: str = "default"
     preset_sentences: int = 120
     interaction_layers: int = 0
-    treebank: str | None = None
+    treebank: File | None = None
     treebank_sentences: int = 300
     checkpoints: tuple[str, ...] = ("nano-pythia-64@step250", "nano-pythia-64@step1000", "nano-pythia-64")
     without_positions: tuple[str, ...] = ("nano-bert", "nano-gpt2")

@@ -19,6 +19,8 @@ from thinkalike.stimuli.grammar.source import Source, read_source
 
 FOLDER = Path(__file__).parent.parent / "grammars"
 ITEMS = ("words", "sentences")
+SECTIONS = ("lexicon", "features", "internal", "syntax", "full_stop")
+SYNTAX = ("start", "items", "rules")
 DEEPEST = 100
 """How far categories may stand within categories."""
 
@@ -92,6 +94,7 @@ def _shipped(name: str) -> Grammar:
 
 def _load(path: Path, lexicon: str | os.PathLike[str] | None) -> Grammar:
     source = read_source(path)
+    _check_sections(source)
     words = _lexicon_source(source, lexicon)
     domain = read_domain(source, words)
     start, items, rules = _read_syntax(source, domain)
@@ -102,6 +105,19 @@ def _load(path: Path, lexicon: str | os.PathLike[str] | None) -> Grammar:
     used = {name: sections[name] for name in sections if name in mentioned and name not in rules}
     categories = read_lexicon(used, words or source, domain, prefix="" if words else "lexicon.")
     return Grammar(source.path, start, rules, categories, domain, items, _read_full_stops(source, domain))
+
+
+def _check_sections(source: Source) -> None:
+    """Refuse what nothing would look at."""
+    syntax = source.content.get("syntax")
+    for section, given, known in (
+        ("", source.content, SECTIONS),
+        ("syntax", syntax if isinstance(syntax, dict) else {}, SYNTAX),
+    ):
+        for name in given:
+            if name not in known:
+                line = source.key_line(section, name)
+                raise source.error(line, str(UnknownName.among("part of a grammar called", name, known)))
 
 
 def copy_grammar(grammar: str, folder: str | os.PathLike[str]) -> list[Path]:
