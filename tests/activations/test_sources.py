@@ -74,6 +74,43 @@ def test_pickles_are_not_read(tmp_path):
         ta.Activations.open(tmp_path / "evil.npy")
 
 
+@pytest.mark.parametrize("other", ["00", "٠"])
+def test_two_names_of_one_layer_are_refused(arrays, tmp_path, other):
+    layers = {"0": arrays["V1"], other: arrays["IT"]}
+    np.savez(tmp_path / "a.npz", **layers)
+    (tmp_path / "folder").mkdir()
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    for name, array in layers.items():
+        np.save(tmp_path / "folder" / f"{name}.npy", array)
+        group.create_array(name, data=array)
+    for place in ("a.npz", "folder", "a.zarr"):
+        with pytest.raises(InvalidInput, match="are both layer 0: rename one"):
+            ta.Activations.open(tmp_path / place)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("zarr.json", b"null"), ("V1/zarr.json", b"null"), ("V1/c/0/0", b""), ("V1/c/0/0", bytes(50))],
+)
+def test_damaged_zarr_groups_of_others(arrays, tmp_path, file, content):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    for name, array in arrays.items():
+        group.create_array(name, data=array)
+    (tmp_path / "a.zarr" / file).write_bytes(content)
+    with pytest.raises(StoreError, match=r"a.zarr is damaged"):
+        ta.Activations.open(tmp_path / "a.zarr")
+
+
+def test_a_damaged_compressed_array(arrays, tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", x=arrays["V1"])
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    for place in range(100, 180):
+        data[place] ^= 0xFF
+    (tmp_path / "a.npz").write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="cannot be read as arrays of numbers"):
+        ta.Activations.open(tmp_path / "a.npz")
+
+
 def test_files_that_are_something_else(tmp_path):
     (tmp_path / "a.npz").write_text("no zip")
     with pytest.raises(StoreError, match="cannot be read"):

@@ -25,7 +25,7 @@ from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Tab
 from thinkalike.recipes import registry as table
 from thinkalike.recipes.page import answer, duration, number, render
 from thinkalike.recipes.places import lacking, locate, require
-from thinkalike.recipes.settings import RecipeSettings
+from thinkalike.recipes.settings import File, RecipeSettings
 from thinkalike.recipes.steps import Steps
 
 NASTY = "</script><b>bold & 'quoted'"
@@ -35,6 +35,7 @@ NASTY = "</script><b>bold & 'quoted'"
 class Small(RecipeSettings):
     height: float = 1.0
     file: str | None = None
+    text: File | None = None
     names: tuple[str, ...] = ("a",)
     sizes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -138,6 +139,8 @@ class TestReproduce:
             ({"height": float("nan")}, "The setting height is a number; nan was given"),
             ({"height": True}, "The setting height is a number; True was given"),
             ({"seed": 1.5}, "The setting seed is a whole number from 0; 1.5 was given"),
+            ({"seed": -1}, "The setting seed is a whole number from 0; -1 was given"),
+            ({"text": "none.txt"}, "The setting text names a file, and there is none at none.txt"),
             ({"names": 3}, "The setting names is a list, such as a,b; 3 was given"),
             ({"sizes": "a"}, "The setting sizes is a table of names and values; 'a' was given"),
             ({"sizes": {"x": ["a"]}}, r"The setting sizes is a list, such as a,b; \['a'\] was given"),

@@ -330,6 +330,8 @@ def test_the_error_of_a_lexicon_file_names_that_file(tmp_path: Path) -> None:
         ("[features]\nx = 'letters'\n[lexicon]\n", 2, "no way to compute a feature 'letters'"),
         ("[features]\nx = []\n[lexicon]\n", 2, "the values of 'x' were expected"),
         ("features = 3\n[lexicon]\n", 1, r"\[features\] must be a table"),
+        ("lexicon = {}\nfeature = 3\n", 2, "no part of a grammar called 'feature'. Did you mean 'features'"),
+        ("[lexicon]\n[syntax]\nrule = ''\n", 3, "no part of a grammar called 'rule'. Did you mean 'rules'"),
         ("[lexicon]\n[syntax]\nitems = 'letters'\nrules = '''\nS -> N\n'''", 3, "no sort of items 'letters'"),
         ("[lexicon]\n[syntax]\nstart = 'T'\nrules = '''\nS -> S2\n'''", 3, "no category with rules 'T'"),
     ],

@@ -131,6 +131,22 @@ def test_parts_that_disagree_leave_a_token_without_a_value(tmp_path: Path) -> No
     assert stimuli.features["Number"].isna().all()
 
 
+@pytest.mark.parametrize("ids", [(0, 1), (2, 1), (1, 5), (1, 1)])
+def test_words_that_are_not_numbered_in_order(tmp_path: Path, ids: tuple[int, int]) -> None:
+    path = tmp_path / "order.conllu"
+    path.write_text("\n".join(row(one, word) for one, word in zip(ids, "ab", strict=True)), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"line 1: its words have the ids .*: 1, 2, 3, … in order"):
+        Stimuli.from_conllu(path)
+
+
+@pytest.mark.parametrize("features", ["Number", "||", "Number=Sing|", "=Sing"])
+def test_features_that_are_none(tmp_path: Path, features: str) -> None:
+    path = tmp_path / "features.conllu"
+    path.write_text(f"{row(1, 'a')}\n{row(2, 'b', feats=features)}", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"line 2: the features are .*; _ or Name=Value\|Name=Value was"):
+        Stimuli.from_conllu(path)
+
+
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         Stimuli.from_conllu(tmp_path / "none.conllu")

@@ -237,7 +237,7 @@ def test_what_is_saved_is_what_is_loaded(two, documents, tokenizer, tmp_path):
     with pytest.raises(StoreError, match="holds no stitching"):
         StitchResult.load(tmp_path)
     (tmp_path / "out" / "stitching.json").write_text("{")
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="is damaged, or was changed since it was written"):
         StitchResult.load(tmp_path / "out")
 
 
@@ -250,6 +250,15 @@ def test_tokenizers_that_differ_are_refused(tiny_models, tmp_path, tokenizer, ma
         stitch(tiny_models["tiny-bert"], tiny_models["tiny-gpt2"], documents, **SMALL)
     with pytest.raises(ModelError, match=r"lack 'score.weight', which AutoModelForSequenceClassification"):
         stitch(tiny_models["tiny-gpt2"], tiny_models["tiny-gpt2"], documents, task="classification", **SMALL)
+
+
+def test_a_tokenizer_that_is_not_the_models_is_refused(tiny_models, tokenizer, make, documents):
+    with pytest.raises(InvalidInput, match="given is not that of tiny-gpt2: its tokens mean something else"):
+        stitch(tiny_models["tiny-gpt2"], make("gpt2"), documents, tokenizer=tokenizer, **SMALL)
+    other = make("gpt2", 1)
+    other.resize_token_embeddings(300)
+    with pytest.raises(InvalidInput, match=r"knows 260 tokens and .* 300: they do not share the tokenizer"):
+        stitch(make("gpt2"), other, documents, tokenizer=tokenizer, **SMALL)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +275,7 @@ def test_tokenizers_that_differ_are_refused(tiny_models, tmp_path, tokenizer, ma
         ({"task": "translation"}, "no task 'translation'"),
         ({"length": 65}, "reads at most 64 tokens"),
         ({"length": 1}, "at least 2 tokens"),
+        ({"rank": 3}, "rank=3 has a meaning only with kind='low-rank'"),
         ({"text": ["", "  "]}, "no text"),
         ({"text": ["Short."]}, "too few to fit φ on some"),
         ({"text": ["A few words."], "length": 4}, "has 12 tokens, too few for a layer of 16 units"),

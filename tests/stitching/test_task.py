@@ -162,3 +162,8 @@ def test_bad_settings():
         TaskFit(start="random")
     with pytest.raises(InvalidInput, match="steps=0: it must be above 0"):
         TaskFit(steps=0)
+    for rate in (-1.0, 0.0, float("nan"), float("inf")):
+        with pytest.raises(InvalidInput, match=f"learning_rate={rate}: give a number above 0"):
+            TaskFit(learning_rate=rate)
+    with pytest.raises(InvalidInput, match="weight_decay=-1: give 0 or more"):
+        TaskFit(weight_decay=-1)

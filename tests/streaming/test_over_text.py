@@ -445,13 +445,17 @@ class TestBadInput:
             ({"length": 5000}, "length=5000, but .* reads at most 512 tokens"),
             ({"drop_first": 200}, "drop_first=200 leaves nothing of passages"),
             ({"precision": -1.0}, "precision is the standard error to stop at"),
+            ({"precision": float("inf")}, "precision is the standard error to stop at"),
+            ({"padding": "x"}, "no padding 'x'. Known: mask, keep"),
+            ({"padding": "keep", "pack": True}, "Packed text has no padding to keep"),
+            ({"split": "lines"}, "split='lines' has a meaning only for files: documents are given here"),
         ],
     )
     def test_choices_that_do_not_go_together(
         self, pair: list[Path], options: dict[str, Any], message: str
     ) -> None:
         with pytest.raises(InvalidInput, match=message):
-            stream_cka(pair, DOCUMENTS, pack=False, **options)
+            stream_cka(pair, DOCUMENTS, **{"pack": False, **options})
 
     def test_the_same_model_twice(self, pair: list[Path]) -> None:
         with pytest.raises(InvalidInput, match="tiny-bert comes twice: give the models names"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import socket
 
 import numpy as np
@@ -85,6 +86,83 @@ def test_weights_that_lack_anything_that_is_run_are_refused(gpt2_folder, tmp_pat
     name = parse_name(broken)
     with pytest.raises(ModelError, match=rf"lack 1 of its tensors, such as '{lost}': the files do not"):
         load_model(name, load_config(name))
+
+
+def copied(folder, to, **files):
+    """A model's folder with some files changed: name → bytes, or a function of what stood there."""
+    shutil.copytree(folder, to, ignore=shutil.ignore_patterns("checkpoint-*"))
+    for name, change in files.items():
+        path = to / name
+        path.write_bytes(change(path.read_bytes()) if callable(change) else change)
+    return to
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+        lambda data: data + bytes(100),
+        lambda data: data[:8],
+        lambda data: bytes(range(256)) * 20,
+    ],
+    ids=["cut", "empty", "padded", "eight bytes", "garbage"],
+)
+def test_damaged_weights_are_refused(gpt2_folder, tmp_path, damage):
+    name = parse_name(copied(gpt2_folder, tmp_path / "broken", **{"model.safetensors": damage}))
+    with pytest.raises(ModelError, match=r"broken cannot be loaded from .*: .+ Check its files"):
+        load_model(name, load_config(name))
+
+
+def fields(**changes):
+    return lambda data: json.dumps({**json.loads(data), **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        b"null",
+        b"[]",
+        b"3",
+        b"",
+        fields(n_embd=-1),
+        fields(n_head=7),
+        fields(vocab_size="x"),
+        fields(n_head=0),
+    ],
+    ids=["null", "list", "number", "empty", "width -1", "7 heads", "vocabulary of text", "0 heads"],
+)
+def test_configurations_that_are_none_are_refused(gpt2_folder, tmp_path, config):
+    name = parse_name(copied(gpt2_folder, tmp_path / "broken", **{"config.json": config}))
+    with pytest.raises(ModelError, match=r"broken cannot be loaded from .*broken"):
+        load_model(name, load_config(name))
+
+
+class Hostile:
+    def __reduce__(self):
+        return (open, ("fired", "w"))
+
+
+def test_pickled_weights_are_read_as_numbers_alone(gpt2_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = copied(gpt2_folder, tmp_path / "pickled")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    name = parse_name(folder)
+    found = load_model(name, load_config(name)).model.state_dict()
+    assert all(torch.equal(found[key], value) for key, value in weights.items())
+    torch.save({**weights, "evil": Hostile()}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"pickled cannot be loaded from"):
+        load_model(name, load_config(name))
+    assert not (tmp_path / "fired").exists()
+
+
+def test_tokens_beyond_the_vocabulary_are_refused(one_case, words_of):
+    config = one_case("gpt2").tiny.config()
+    config.vocab_size = 20
+    with pytest.raises(ModelError, match=r"gives token \d+, but this gpt2 model knows only 20 tokens"):
+        ta.extract(tf.GPT2Model(config), words_of(["Mary fell."]), processor=one_case("gpt2").processor)
 
 
 def test_weights_of_another_size_are_refused(gpt2_folder, tmp_path):
@@ -173,6 +251,12 @@ def test_dtypes(gpt2_folder, words_of):
 def test_devices():
     assert pick_device("cpu") == "cpu"
     assert pick_device(None) == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("device", ["zzz", "meta", "", "cpu:x"])
+def test_devices_that_cannot_compute(device):
+    with pytest.raises(InvalidInput, match=f"device='{device}' cannot compute here: use cpu"):
+        pick_device(device)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

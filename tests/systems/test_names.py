@@ -33,6 +33,19 @@ def test_names_that_contradict_themselves():
         parse_name("t5-small:encoder", part="decoder")
 
 
+@pytest.mark.parametrize(
+    "name", ["a:untrained:untrained", "t5:encoder:decoder", "t5:decoder:untrained:decoder"]
+)
+def test_names_that_say_it_twice(name):
+    with pytest.raises(InvalidInput, match="says twice what it is"):
+        parse_name(name)
+
+
+def test_names_with_two_revisions():
+    with pytest.raises(InvalidInput, match="'gpt2@a@b' has two revisions: give one"):
+        parse_name("gpt2@a@b")
+
+
 def test_folders_may_be_called_anything(tmp_path):
     odd = tmp_path / "mine@home:untrained"
     odd.mkdir()

@@ -12,7 +12,7 @@ import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
 from thinkalike.activations.store import Activations, Array
-from thinkalike.errors import StoreError, one_line
+from thinkalike.errors import StoreError, ThinkalikeError, one_line
 
 FORMAT = 1
 
@@ -105,7 +105,7 @@ def reading(path: str | Path) -> Iterator[None]:
     """Say in one line that files are damaged, whatever Zarr found wrong with them."""
     try:
         yield
-    except (StoreError, GroupNotFoundError, FileNotFoundError):
+    except (ThinkalikeError, GroupNotFoundError, FileNotFoundError):
         raise
     except Exception as error:  # Zarr and its codecs raise many kinds
         raise StoreError(

@@ -208,6 +208,8 @@ def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
             return {layer: loaded[name] for layer, name in _numbered(loaded.files).items()}
+    except InvalidInput:
+        raise
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise StoreError(
             f"{path} cannot be read as arrays of numbers ({one_line(error)}): save it again."

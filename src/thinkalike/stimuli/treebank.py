@@ -129,6 +129,9 @@ class _Token:
 
 
 def _surface_tokens(sentence: conllu.TokenList, block: _Block) -> list[_Token]:
+    numbers = [word["id"] for word in sentence if isinstance(word["id"], int)]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise block.error(0, f"its words have the ids {numbers[:8]}: 1, 2, 3, … in order were expected.")
     tokens: list[_Token] = []
     last = 0  # the last word of the multi-word token that we are in
     for word in sentence:
@@ -142,9 +145,6 @@ def _surface_tokens(sentence: conllu.TokenList, block: _Block) -> list[_Token]:
             tokens[-1].words.append(word)
         else:
             tokens.append(_Token(word["form"], [word], spaced))
-    numbers = [word["id"] for word in sentence if isinstance(word["id"], int)]
-    if numbers != list(range(1, len(numbers) + 1)):
-        raise block.error(0, f"its words have the ids {numbers[:8]}: 1, 2, 3, … in order were expected.")
     if not all(token.words for token in tokens):
         raise block.error(0, "a multi-word token has no words below it.")
     return tokens

@@ -127,6 +127,8 @@ def stitch(
         max_tokens=max_tokens,
         seed=seed,
     )
+    for system in (below, above):
+        check_tokens(system.stack, material.test.ids)
     settings = {
         "layers": [list(pair) for pair in pairs],
         "kind": kind,

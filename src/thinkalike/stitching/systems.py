@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.errors import InvalidInput, ModelError, UnknownName
 
 if TYPE_CHECKING:
     from torch import nn
 
     from thinkalike.systems.architectures import Stack
+    from thinkalike.systems.subject import Subject
 
 Task = Literal["causal", "masked", "classification"]
 HEADS: dict[str, str] = {
@@ -39,6 +40,8 @@ class System:
     ----------
     model
         With the output layer: what gives logits.
+    knows_own_tokens
+        Whether the tokenizer is known to be its own; of a model in memory nobody knows what was given.
     stack
         Its blocks.
     max_length
@@ -54,6 +57,7 @@ class System:
     stack: Stack
     task: Task
     tokenizer: Any
+    knows_own_tokens: bool
     max_length: int | None
     about: dict[str, Any]
     identity: Callable[[], str]
@@ -70,6 +74,7 @@ def open_system(
     seed: int = 0,
 ) -> System:
     """Load a model by name, or take one that is loaded, with the output layer for its task."""
+    from thinkalike.stimuli.text import same_tokenizer
     from thinkalike.systems.architectures import layers_of
     from thinkalike.systems.subject import context_length, in_memory
 
@@ -82,16 +87,33 @@ def open_system(
     _refuse_others(loaded, shown)
     stack = layers_of(loaded)
     subject = in_memory(loaded, part=None, untrained=False, seed=seed, blocks=None)
+    own = subject.processor("text") if tokenizer is None else _tokenizer_of_folder(subject)
+    if tokenizer is not None and own is not None and not same_tokenizer(own, tokenizer):
+        raise InvalidInput(
+            f"The tokenizer that was given is not that of {name or shown or subject.system}: its tokens mean "
+            "something else there. Leave out tokenizer=."
+        )
     return System(
         name=name or shown or subject.system,
         model=loaded,
         stack=stack,
         task=task or _task_of(type(loaded).__name__, stack.architecture.kind),
-        tokenizer=tokenizer or subject.processor("text"),
+        tokenizer=tokenizer or own,
+        knows_own_tokens=own is not None,
         max_length=context_length(stack),
         about={**subject.about, "model": shown or subject.system},
         identity=subject.identity,
     )
+
+
+def _tokenizer_of_folder(subject: Subject) -> Any:
+    """The tokenizer that lies beside the weights; None where there is none, or no folder."""
+    if not Path(subject.about["model"]).is_dir():
+        return None
+    try:
+        return subject.processor("text")
+    except ModelError:
+        return None
 
 
 def untrained_copy(system: System, *, seed: int) -> System:
@@ -108,12 +130,19 @@ def untrained_copy(system: System, *, seed: int) -> System:
 def check_pair(bottom: System, top: System) -> None:
     """Refuse two models that do not read the same tokens, or that are made for different tasks."""
     from thinkalike.stimuli.text import same_tokenizer
+    from thinkalike.systems.passes import n_embeddings
 
     if not same_tokenizer(bottom.tokenizer, top.tokenizer):
         sizes = f"{len(bottom.tokenizer)} against {len(top.tokenizer)} tokens"
         raise InvalidInput(
             f"{bottom.name} and {top.name} split text differently ({sizes}): stitching needs a shared "
             "tokenizer. Compare them with CKA instead (thinkalike cka --level word)."
+        )
+    known = [n_embeddings(system.stack) for system in (bottom, top)]
+    if known[0] != known[1] and not (bottom.knows_own_tokens and top.knows_own_tokens):
+        raise InvalidInput(
+            f"{bottom.name} knows {known[0]} tokens and {top.name} {known[1]}: they do not share the "
+            "tokenizer that was given, as stitching needs. Compare them with CKA instead."
         )
     if "masked" in (bottom.task, top.task) and bottom.task != top.task:
         raise InvalidInput(

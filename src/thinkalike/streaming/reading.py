@@ -128,6 +128,8 @@ def documents_of(text: str | Path | Sequence[Document], split: Split | None) -> 
         return [document for _, document in read_documents(text, split=_split_of(text, split))]
     if not len(text):
         raise InvalidInput("The text has no documents: give at least one.")
+    if split is not None:
+        raise InvalidInput(f"split={split!r} has a meaning only for files: documents are given here.")
     return list(text)
 
 

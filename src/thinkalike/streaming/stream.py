@@ -136,9 +136,10 @@ def arguments(stack: Stack, reading: Reading) -> dict[str, Any]:
 
     import torch
 
-    from thinkalike.systems.passes import padding_id
+    from thinkalike.systems.passes import check_tokens, padding_id
     from thinkalike.systems.subject import start_token
 
+    check_tokens(stack, reading.ids)
     accepted = set(inspect.signature(stack.model.forward).parameters)
     device = next(stack.model.parameters()).device
     ids = torch.from_numpy(np.where(reading.mask, reading.ids, padding_id(stack.config))).to(device)

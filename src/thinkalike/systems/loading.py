@@ -222,6 +222,6 @@ def _explained(name: ModelName) -> Iterator[None]:
             ) from error
         raise ModelError(
             f"{name} cannot be loaded: it is no folder, no bundled model, and not to be had from the hub "
-            f"or its cache ({reason.partition('. ')[0]}). Offline, give the path of a local folder that holds "
-            "config.json and the weights."
+            f"or its cache ({reason.partition('. ')[0]}). Offline, give the path of a local folder that "
+            "holds config.json and the weights."
         ) from error

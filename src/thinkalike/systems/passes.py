@@ -70,6 +70,7 @@ class TextSource:
         self.rows, self.order, self.chunk_rows = sequences.rows, plan.order, plan.chunk_rows
         self.accepted = set(inspect.signature(stack.model.forward).parameters)
         self.pad = padding_id(stack.config)
+        check_tokens(stack, np.concatenate(sequences.ids))
 
     def groups(self, chunk: int) -> list[Ints]:
         return self.plan.passes(chunk)
@@ -181,6 +182,25 @@ class SignalSource:
             ]
             self._prepared = chunk, prepared
         return self._prepared[1]
+
+
+def check_tokens(stack: Stack, ids: Ints) -> None:
+    """Refuse tokens that the model has no embedding for: its tokenizer is another model's."""
+    n_tokens = n_embeddings(stack)
+    highest = int(ids.max(initial=0))
+    if n_tokens is not None and highest >= n_tokens:
+        raise ModelError(
+            f"The tokenizer gives token {highest}, but this {stack.model_type} model knows only {n_tokens} "
+            "tokens: give the model's own tokenizer."
+        )
+
+
+def n_embeddings(stack: Stack) -> int | None:
+    """How many tokens the model knows; None where it does not say."""
+    try:
+        return stack.model.get_input_embeddings().num_embeddings  # type: ignore[operator]
+    except (AttributeError, NotImplementedError):  # not of transformers, or not of words
+        return None
 
 
 def padding_id(config: Any) -> int:
