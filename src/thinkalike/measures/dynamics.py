@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, MissingExtra
-from thinkalike.measures.inputs import Layer, as_layer
+from thinkalike.measures.inputs import Array, Layer, as_layer
 from thinkalike.measures.measure import Measure
 
 DELAYS = 4
@@ -19,14 +20,14 @@ RANK = 10
 class SequenceMeasure(Measure):
     """Of trajectories: one (n_steps, n_units), or several of equal length (n_runs, n_steps, n_units)."""
 
-    def accept(self, values: Any, name: str) -> Any:
+    def accept(self, values: npt.ArrayLike, name: str) -> Layer:
         if np.ndim(values) != 3:
             return as_layer(values, name)
         runs = np.asarray(values)
         return as_layer(runs.reshape(-1, runs.shape[2]), name).reshape(runs.shape)
 
 
-def prepare_dynamics(X: Layer, name: str = "X", *, delays: int = DELAYS, rank: int = RANK) -> Any:
+def prepare_dynamics(X: Layer, name: str = "X", *, delays: int = DELAYS, rank: int = RANK) -> Array:
     """The linear map that takes a delay embedding of `X` one step on, in its `rank` leading directions."""
     n_steps, n_units = X.shape[-2:]
     if n_steps < delays + rank + 2:
@@ -40,7 +41,7 @@ def prepare_dynamics(X: Layer, name: str = "X", *, delays: int = DELAYS, rank: i
     return dmd.A_v
 
 
-def dsa(A: Any, B: Any) -> float:
+def dsa(A: Array, B: Array) -> float:
     """Squared Wasserstein distance between the eigenvalues of two layers' one-step maps, in [0, ∞).
 
     0 for the same modes of oscillation and decay; not a metric, for it does not see how the modes are mixed.
@@ -49,7 +50,7 @@ def dsa(A: Any, B: Any) -> float:
     return abs(float(_dsa().SimilarityTransformDist(score_method="wasserstein").fit_score(A, B)))
 
 
-def _dsa() -> Any:
+def _dsa() -> ModuleType:
     try:
         import DSA
     except ImportError:

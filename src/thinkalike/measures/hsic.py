@@ -18,15 +18,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.measures.inputs import Array
 
-BLOCK_BYTES = (
-    64 * 2**20
-)  # of Gram rows at a time: large enough for fast products, small enough for any machine
+BLOCK_BYTES = 64 * 2**20
+"""Of Gram rows at a time: large enough for fast products, small enough for any machine"""
+Matrix: TypeAlias = Any
+"""A NumPy array or a torch tensor: what both can do has no common type"""
 
 
 class Sums(NamedTuple):
@@ -44,7 +46,7 @@ class Sums(NamedTuple):
     per_item: Array
 
 
-def hsic_matrix(layers: Sequence[Any], *, biased: bool = False) -> Array:
+def hsic_matrix(layers: Sequence[Matrix], *, biased: bool = False) -> Array:
     """HSIC₁ among centred `layers`, each of shape (n_items, n_units_l): (L, L), in float64.
 
     n_items must be 4 or more, or 2 for the biased form, ‖XᵀY‖²_F/(n−1)². Any real value; it grows with the
@@ -54,7 +56,7 @@ def hsic_matrix(layers: Sequence[Any], *, biased: bool = False) -> Array:
     return gram_sums(layers, biased=biased).products / ((n - 1) ** 2 if biased else n * (n - 3))
 
 
-def gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
+def gram_sums(layers: Sequence[Matrix], *, biased: bool = False) -> Sums:
     """The sums over pairs that HSIC is made of, by the cheaper of the two ways."""
     cheaper = feature_space_is_cheaper(len(layers[0]), [layer.shape[1] for layer in layers])
     return (feature_space_sums if cheaper else stacked_gram_sums)(layers, biased=biased)
@@ -68,7 +70,7 @@ def feature_space_is_cheaper(n_items: int, widths: Sequence[int]) -> bool:
     return by_features < by_grams
 
 
-def u_centring_terms(squared_norms: Any, total: Any, n: int) -> Any:
+def u_centring_terms(squared_norms: Matrix, total: Matrix, n: int) -> Matrix:
     """u with Ã_ij = K_ij + u_i + u_j off the diagonal, for the Gram matrix of a centred layer.
 
     Of n items whose squared norms sum to `total`, for those with these `squared_norms`.
@@ -76,7 +78,7 @@ def u_centring_terms(squared_norms: Any, total: Any, n: int) -> Any:
     return squared_norms / (n - 2) - total / (2 * (n - 1) * (n - 2))
 
 
-def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
+def stacked_gram_sums(layers: Sequence[Matrix], *, biased: bool = False) -> Sums:
     """From row blocks of the U-centred Grams (or of K and L) of all layers, each pair of items once."""
     n, L = len(layers[0]), len(layers)
     norms = [] if biased else [_squared_norms(X) for X in layers]
@@ -106,7 +108,7 @@ def stacked_gram_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
     return Sums(products, per_item)
 
 
-def carried_by(X: Any, per_item: Array, items: Any) -> float:
+def carried_by(X: Matrix, per_item: Array, items: Sequence[int] | npt.NDArray[np.integer]) -> float:
     """Σ Ã_ij² over the pairs of a centred layer that have at least one of `items` in them.
 
     `per_item` (n_items,) has the sums over all partners of each.
@@ -125,7 +127,7 @@ def row_blocks(n_items: int, n_layers: int, *, itemsize: int = 8) -> list[tuple[
     return [(start, min(start + rows, n_items)) for start in range(0, n_items, rows)]
 
 
-def feature_space_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
+def feature_space_sums(layers: Sequence[Matrix], *, biased: bool = False) -> Sums:
     """The same sums without Grams.
 
     Σ Ã∘B̃ = ‖XᵀY‖² − a·b − 2a·b/(n−2) + ΣaΣb/((n−1)(n−2)), or ‖XᵀY‖² alone when `biased`. Per item,
@@ -152,7 +154,7 @@ def feature_space_sums(layers: Sequence[Any], *, biased: bool = False) -> Sums:
     return Sums(products, per_item)
 
 
-def _squared_norms(X: Any) -> Any:
+def _squared_norms(X: Matrix) -> Matrix:
     """Of the rows, (n,)."""
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
@@ -161,11 +163,11 @@ def _squared_norms(X: Any) -> Any:
     return torch.linalg.vector_norm(X, dim=1) ** 2
 
 
-def _empty_like(X: Any, shape: tuple[int, ...]) -> Any:
+def _empty_like(X: Matrix, shape: tuple[int, ...]) -> Matrix:
     return np.empty(shape, X.dtype) if isinstance(X, np.ndarray) else X.new_empty(shape)
 
 
-def _product(x: Any, y: Any, out: Any) -> None:
+def _product(x: Matrix, y: Matrix, out: Matrix) -> None:
     if isinstance(x, np.ndarray):
         np.matmul(x, y, out=out)
     else:
@@ -174,9 +176,9 @@ def _product(x: Any, y: Any, out: Any) -> None:
         torch.matmul(x, y, out=out)
 
 
-def _like(values: Array, X: Any) -> Any:
+def _like(values: Array, X: Matrix) -> Matrix:
     return values.astype(X.dtype) if isinstance(X, np.ndarray) else X.new_tensor(values)
 
 
-def _to_numpy(X: Any) -> Array:
+def _to_numpy(X: Matrix) -> Array:
     return X.astype(np.float64) if isinstance(X, np.ndarray) else X.double().cpu().numpy()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,14 +12,21 @@ Array = npt.NDArray[np.float64]
 Layer = npt.NDArray[np.floating]
 
 
-def as_layer(values: Any, name: str = "X", *, minimum: int = 2) -> Layer:
+def as_layer(values: npt.ArrayLike, name: str = "X", *, minimum: int = 2) -> Layer:
     """`values` (NumPy, torch, or anything array-like) as a finite array of shape (n_items, n_units).
 
     float32 stays float32, uncopied, to spare memory: measures compute in float64 once they have centred it.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_units)
+    name : how error messages call it
+    minimum : how many items there must be at least
     """
-    if hasattr(values, "detach"):  # a torch tensor, without importing torch to find out
-        values = values.detach().cpu()
-        values = values.float().numpy() if values.element_size() < 8 else values.numpy()
+    detach = getattr(values, "detach", None)  # a torch tensor has it; found without importing torch
+    if detach is not None:
+        tensor = detach().cpu()
+        values = tensor.float().numpy() if tensor.element_size() < 8 else tensor.numpy()
     refuse_masked(values, name)
     layer = np.asarray(values)
     if layer.dtype.kind not in "fiub":

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.inputs import Array, Layer, as_layer, same_items
 
-# Maps of one layer's space, each with what it does to X of shape (n_items, n_units).
 INVARIANCES = {
     "translation": "X + b",
     "scale": "cX, c > 0",
     "rotation": "XQ, Q orthogonal",
     "invertible": "XA, A any invertible matrix",
 }
+"""Maps of one layer's space → what each does to X of shape (n_items, n_units)"""
 SHAPE = frozenset({"translation", "scale", "rotation"})
 LINEAR = SHAPE | {"invertible"}
 
 Named = Sequence[tuple[str, Layer]]  # layers with the names that error messages use
 AllPairs = Callable[[Named, Named | None], Array]
+Prepared: TypeAlias = Any
+"""What `prepare` makes of one layer, and `compare` takes two of: each measure has its own"""
 
 
 @dataclass(frozen=True)
@@ -34,33 +37,64 @@ class Measure:
 
     Attributes
     ----------
-    name
+    name : str
         What `ta.similarity(measure=...)` and `thinkalike compare --measure` call it.
-    kind
+    prepare : (X, name) → what depends on X alone
+        X is a layer of shape (n_items, n_units); the name stands in error messages.
+    compare : (prepared X, prepared Y) → float
+    kind : {"similarity", "distance"}
         A similarity is largest for equal layers, a distance is 0 there.
-    range
+    range : (float, float)
         Smallest and largest possible value.
-    invariances
+    invariances : frozenset of str
         The maps of `INVARIANCES` that leave the value unchanged, applied to either layer.
-    of_first, of_second
+    of_first, of_second : frozenset of str, none by default
         Further maps that leave it unchanged when applied to X alone, or to Y alone.
-    metric
+    metric : bool, default False
         Whether it is symmetric, 0 only for layers that are equal up to the invariances, and keeps the
         triangle inequality.
-    cost
+    symmetric : bool, default True
+        Whether (X, Y) and (Y, X) give the same number.
+    cost : str
         Growth in n items and d units for one pair.
-    question
+    reference : str
+        The paper.
+    question : str
         What it answers, in a line.
-    takes
+    takes : {"layers", "feature", "sequences"}
         "layers": two arrays (n_items, n_units). "feature": a layer and the labels of its items.
         "sequences": two trajectories, rows in the order of time.
-    needs_extra
+    needs_extra : str, optional
         The optional extra of thinkalike that must be installed, if any.
+    all_pairs : (named layers, other named layers or None) → matrix, optional
+
+    Examples
+    --------
+    A measure of one's own: how alike the mean absolute activations of items are.
+
+    >>> import numpy as np
+    >>> from thinkalike.measures import Measure
+    >>> loudness = Measure(
+    ...     "loudness",
+    ...     prepare=lambda X, name: np.abs(X).mean(axis=1),
+    ...     compare=lambda x, y: np.corrcoef(x, y)[0, 1],
+    ...     kind="similarity",
+    ...     range=(-1.0, 1.0),
+    ...     invariances=frozenset({"scale"}),
+    ...     cost="nd",
+    ...     reference="one's own",
+    ...     question="Are the same items loud?",
+    ... )
+    >>> X = np.random.default_rng(0).normal(size=(20, 5))
+    >>> round(loudness(X, 3 * X), 6)
+    1.0
+    >>> loudness.matrix([X, 2 * X, X**2]).shape
+    (3, 3)
     """
 
     name: str
-    prepare: Callable[[Layer, str], Any]
-    compare: Callable[[Any, Any], float]
+    prepare: Callable[[Layer, str], Prepared]
+    compare: Callable[[Prepared, Prepared], float]
     kind: Literal["similarity", "distance"]
     range: tuple[float, float]
     invariances: frozenset[str]
@@ -75,19 +109,19 @@ class Measure:
     needs_extra: str | None = None
     all_pairs: AllPairs | None = None
 
-    def accept(self, values: Any, name: str) -> Any:
+    def accept(self, values: npt.ArrayLike, name: str) -> Layer:
         """One of the two arguments as an array that `prepare` takes, or an error that says what is wrong."""
         return as_layer(values, name)
 
-    def __call__(self, X: Any, Y: Any) -> float:
-        X, Y = self.accept(X, "X"), self.accept(Y, "Y")
-        same_items(X, Y)
-        return float(self.compare(self.prepare(X, "X"), self.prepare(Y, "Y")))
+    def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> float:
+        first, second = self.accept(X, "X"), self.accept(Y, "Y")
+        same_items(first, second)
+        return float(self.compare(self.prepare(first, "X"), self.prepare(second, "Y")))
 
     def matrix(
         self,
-        layers_a: Sequence[Any],
-        layers_b: Sequence[Any] | None = None,
+        layers_a: Sequence[npt.ArrayLike],
+        layers_b: Sequence[npt.ArrayLike] | None = None,
         *,
         names_a: Sequence[str] | None = None,
         names_b: Sequence[str] | None = None,
@@ -109,7 +143,7 @@ class Measure:
         others = [self.prepare(layer, name) for name, layer in b]
         return np.array([[self.compare(x, y) for y in others] for x in prepared], dtype=np.float64)
 
-    def _among(self, prepared: list[Any]) -> Array:
+    def _among(self, prepared: list[Prepared]) -> Array:
         values = np.empty((len(prepared), len(prepared)))
         for i, x in enumerate(prepared):
             for j, y in enumerate(prepared):
@@ -117,7 +151,7 @@ class Measure:
         return values
 
     def _named(
-        self, layers: Sequence[Any], names: Sequence[str] | None, pattern: str
+        self, layers: Sequence[npt.ArrayLike], names: Sequence[str] | None, pattern: str
     ) -> list[tuple[str, Layer]]:
         if not len(layers):
             raise InvalidInput("There are no layers to compare: give at least one.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class PairForm(NamedTuple):
     items: Single | None
 
 
-def pair_form(measure: str, X: Any, name: str = "X") -> PairForm:
+def pair_form(measure: str, X: npt.ArrayLike, name: str = "X") -> PairForm:
     """The vector of layer `X` (n_items, n_units) for a measure in `PAIR_FORMS`."""
     return PAIR_FORMS[measure](as_layer(X, name), name)
 

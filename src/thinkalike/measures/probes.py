@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from thinkalike.activations.store import Activations
     from thinkalike.stimuli.table import Stimuli
 
+Groups = Sequence[object] | npt.NDArray[np.generic]
+"""Of each item: those of one group stay together"""
+
 
 @dataclass(frozen=True)
 class Probe(Measure):
     """The row of the table that takes a layer and a feature."""
 
-    def __call__(self, X: Any, Y: Any) -> float:
+    def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> float:
         return float(self.compare(self.prepare(as_layer(X, "X"), "X"), Y))
 
-    def matrix(self, *layers: Any, **names: Any) -> Array:
+    def matrix(self, *layers: object, **names: object) -> Array:
         raise InvalidInput(
             "probe compares a layer with a feature, not two layers: use thinkalike.measures.probe_layers."
         )
@@ -38,7 +41,7 @@ def prepare_items(X: Layer, name: str = "X") -> Array:
     return centred(X, name)
 
 
-def accuracy(X: Layer, labels: Any) -> float:
+def accuracy(X: Layer, labels: pd.Series | Sequence[object]) -> float:
     """Mean held-out score of a linear probe of `X` for `labels`, over 5 folds: see `probe_scores`."""
     return float(probe_scores(X, labels if isinstance(labels, pd.Series) else pd.Series(labels)).mean())
 
@@ -47,7 +50,7 @@ def probe_scores(
     X: Layer,
     labels: pd.Series,
     *,
-    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    groups: Groups | None = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Array:
@@ -70,8 +73,8 @@ def probe_scores(
 
 
 def _prepared(
-    X: Layer, labels: pd.Series, groups: Any, folds: int, seed: int
-) -> tuple[Array, npt.NDArray[Any], bool, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
+    X: Layer, labels: pd.Series, groups: Groups | None, folds: int, seed: int
+) -> tuple[Array, npt.NDArray[np.generic], bool, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
     """Labelled items only, the labels as an array, whether they are numbers, and the folds."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
@@ -122,7 +125,7 @@ class ProbeResult:
     chance: float
     control: Array = field()
     score: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per layer: mean score, its spread over folds, control and chance."""
@@ -150,8 +153,43 @@ def probe_layers(
 ) -> ProbeResult:
     """Probe every layer for a feature of the stimuli.
 
-    `groups` names a column of `stimuli.items` whose values stay in one fold: "sentence" by default, "word" to
-    ask whether the feature can be read off words that the probe has not seen; None for single items.
+    Categories are read by logistic regression (accuracy, in [0, 1]), numbers by ridge regression (R², in
+    (−∞, 1]), always on held-out items (Alain and Bengio 2018), beside the same probe on labels that mean
+    nothing (Hewitt and Liang 2019).
+
+    Parameters
+    ----------
+    activations : Activations
+        Of one system, whose items are those of the stimuli.
+    stimuli : Stimuli
+    feature : str
+        The name of a column of `stimuli.features`.
+    groups : str or None, default "sentence"
+        The column of `stimuli.items` whose values stay in one fold; "word" asks whether the feature can be
+        read off words that the probe has not seen; None for single items.
+    folds : int, default 5
+    seed : int, default 0
+        Of the folds and of the control's labels.
+
+    Returns
+    -------
+    ProbeResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import thinkalike as ta
+    >>> from thinkalike.measures import probe_layers
+    >>> number = np.array(["singular", "plural"] * 30)
+    >>> stimuli = ta.Stimuli.from_table(pd.DataFrame({"number": number}))
+    >>> noise = np.random.default_rng(0).normal(size=(60, 3))
+    >>> layers = {0: noise, 1: noise + 9 * (number == "plural")[:, None]}
+    >>> found = probe_layers(ta.Activations.from_arrays(layers), stimuli, "number", groups=None)
+    >>> bool(found.scores[0].mean() < 0.8)
+    True
+    >>> found.scores[1]
+    array([1., 1., 1., 1., 1.])
     """
     if feature not in stimuli.features.columns:
         raise UnknownName.among("feature", feature, stimuli.features.columns)
@@ -184,10 +222,10 @@ def probe_layers(
     )
 
 
-def _control_score(X: Layer, labels: pd.Series, **options: Any) -> float:
+def _control_score(X: Layer, labels: pd.Series, *, groups: Groups | None, folds: int, seed: int) -> float:
     """The mean score; NaN where borrowing labels from other words left a level too rare for the folds."""
     try:
-        return float(probe_scores(X, labels, **options).mean())
+        return float(probe_scores(X, labels, groups=groups, folds=folds, seed=seed).mean())
     except InvalidInput:
         return float("nan")
 

@@ -58,8 +58,3 @@ def explained_held_out(X: Array, Y: Array, *, folds: int = 5, seed: int = 0) -> 
         missed += float(((Y[test] - ridge.predict(X[test])) ** 2).sum())
         total += float(((Y[test] - Y[train].mean(axis=0)) ** 2).sum())
     return 1 - missed / total
-
-
-def explained_held_out_reverse(X: Array, Y: Array) -> float:
-    """Held-out R² of predicting X from Y."""
-    return explained_held_out(Y, X)

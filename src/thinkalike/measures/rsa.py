@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,7 @@ class RSA:
     """Whether `n_pairs` is a sample of the pairs"""
 
 
-def rsa(X: Any, Y: Any, *, distance: DistanceLike = "euclidean") -> float:
+def rsa(X: npt.ArrayLike, Y: npt.ArrayLike, *, distance: DistanceLike = "euclidean") -> float:
     """Spearman correlation of the distances within X (n, d) and within Y (n, e), in [−1, 1].
 
     Kriegeskorte et al. 2008. With Euclidean distances invariant to translation, rotation and scale.
@@ -58,7 +57,7 @@ def rsa(X: Any, Y: Any, *, distance: DistanceLike = "euclidean") -> float:
 
 
 def rsa_matrix(
-    layers: Iterable[Any],
+    layers: Iterable[npt.ArrayLike],
     *,
     names: Sequence[str],
     distance: DistanceLike = "euclidean",
@@ -147,8 +146,8 @@ class RankedLayers:
 
 
 def worst_explained(
-    X: Any,
-    Y: Any,
+    X: npt.ArrayLike,
+    Y: npt.ArrayLike,
     differences: FeatureDifferences,
     *,
     n_worst: int = 10,

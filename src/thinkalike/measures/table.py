@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures import (
@@ -20,8 +19,12 @@ from thinkalike.measures import (
     shapes,
     topology,
 )
-from thinkalike.measures.measure import LINEAR, SHAPE, AllPairs, Measure
+from thinkalike.measures.inputs import Array, Layer
+from thinkalike.measures.measure import LINEAR, SHAPE, AllPairs, Measure, Prepared
 from thinkalike.registry import Registry
+
+LayerFunction = Callable[[Array, Array], float]
+"""(X, Y) → number, of two layers (n_items, n_units)"""
 
 _CKA = [
     Measure(
@@ -84,7 +87,7 @@ _RDM_INVARIANCES = {
 
 def _rsa(distance: str, correlation: str) -> Measure:
     """`rsa` alone is Spearman on Euclidean distances; what differs from that is in the name."""
-    prepare: Callable[..., Any] = partial(rdms.prepare_items, distance=distance)
+    prepare: Callable[[Layer, str], Prepared] = partial(rdms.prepare_items, distance=distance)
     compare: Callable[..., float] = rdms.spearman
     all_pairs: AllPairs | None = None
     if correlation == "spearman":
@@ -346,15 +349,38 @@ MEASURES: Registry[Measure] = Registry(
     {measure.name: measure for measure in [*_CKA, *_RSA, *_CCA, *_SHAPES, *_REGRESSION, *_OTHERS]},
     accept=_accept,
 )
-"""Name → measure"""
+"""Name → measure: `MEASURES["cka"](X, Y)`. Others add to it: `MEASURES.register("mine", function)`"""
 
 
 def get_measure(name: str) -> Measure:
-    """The measure of that name, or an error that suggests the nearest one."""
+    """The measure of that name, or an error that suggests the nearest one.
+
+    Parameters
+    ----------
+    name : a key of `MEASURES`
+
+    Returns
+    -------
+    Measure
+        To be called with two layers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.measures import get_measure
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> turned = X @ np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    >>> round(get_measure("cka")(X, turned), 6)
+    1.0
+    >>> get_measure("kca")
+    Traceback (most recent call last):
+    ...
+    thinkalike.registry.UnknownEntry: There is no measure 'kca'. Did you mean 'cka'? Known: ...
+    """
     return MEASURES[name]
 
 
-def as_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
+def as_measure(measure: str | LayerFunction) -> Measure:
     """A measure by its name; or from a function of two layers, larger for those that are more alike."""
     if isinstance(measure, Measure):
         return measure
@@ -366,7 +392,7 @@ def as_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
     return from_function(measure, name)
 
 
-def from_function(function: Callable[[Any, Any], float], name: str) -> Measure:
+def from_function(function: LayerFunction, name: str) -> Measure:
     """A similarity from any function of two arrays (n_items, n_units) → number; it declares no invariance.
 
     Examples
@@ -390,7 +416,7 @@ def from_function(function: Callable[[Any, Any], float], name: str) -> Measure:
     )
 
 
-def _one_number(value: Any, name: str) -> float:
+def _one_number(value: float, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -401,5 +427,17 @@ def _one_number(value: Any, name: str) -> float:
 
 
 def layer_measures() -> list[str]:
-    """The names of those that compare two layers: what a matrix over layers can be made of."""
+    """The names of those that compare two layers: what a matrix over layers can be made of.
+
+    Returns
+    -------
+    list of str
+        In the order of the table.
+
+    Examples
+    --------
+    >>> from thinkalike.measures import layer_measures
+    >>> layer_measures()[:3]
+    ['cka', 'cka-biased', 'cka-angular']
+    """
     return [name for name, measure in MEASURES.items() if measure.takes == "layers"]

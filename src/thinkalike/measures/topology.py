@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
@@ -65,7 +65,7 @@ def cross_distances(w: Array, v: Array) -> Array:
     return graph
 
 
-def _ripser() -> Any:
+def _ripser() -> Callable[..., dict[str, list[Array]]]:
     try:
         from ripser import ripser
     except ImportError:

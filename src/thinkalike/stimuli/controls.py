@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Union, cast
 
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+TokenOffsets = Union["PreTrainedTokenizerBase", Callable[[str], Iterable[tuple[int, int]]]]
+"""A fast tokenizer, or a function from a text to the (start, end) of its tokens"""
 ZIPF_LEVELS = tuple(str(band) for band in range(9))
 
 
-def zipf_frequency(items: pd.DataFrame, sentences: pd.Series, *, language: str = "en", **_: Any) -> pd.Series:
+def zipf_frequency(
+    items: pd.DataFrame, sentences: pd.Series, *, language: str = "en", **_: object
+) -> pd.Series:
     """Word frequency in Zipf's bands: log10 of the occurrences per billion words, rounded; ordinal, 0 to 8.
 
     Bands, not exact values: by exact frequency nearly every two words differ, so the feature would stand for
@@ -28,7 +35,7 @@ def zipf_frequency(items: pd.DataFrame, sentences: pd.Series, *, language: str =
 
 
 def count_subwords(
-    items: pd.DataFrame, sentences: pd.Series, *, tokenizer: Any = None, **_: Any
+    items: pd.DataFrame, sentences: pd.Series, *, tokenizer: TokenOffsets | None = None, **_: object
 ) -> pd.Series:
     """How many tokens a word is split into, in its sentence; numeric.
 
@@ -49,7 +56,7 @@ def count_subwords(
     return pd.Series(counts, index=items.index, dtype=float)
 
 
-def words_after(items: pd.DataFrame, sentences: pd.Series, **_: Any) -> pd.Series:
+def words_after(items: pd.DataFrame, sentences: pd.Series, **_: object) -> pd.Series:
     """How many words of the sentence stand after the item: 0 for the last one; numeric.
 
     Words are what spaces separate and has a letter or a digit. What models that read both ways may know, and
@@ -62,7 +69,7 @@ def words_after(items: pd.DataFrame, sentences: pd.Series, **_: Any) -> pd.Serie
     return pd.Series(counts, index=items.index, dtype=float)
 
 
-def word_identity(items: pd.DataFrame, sentences: pd.Series, **_: Any) -> pd.Series:
+def word_identity(items: pd.DataFrame, sentences: pd.Series, **_: object) -> pd.Series:
     """The word itself, capital or not; nominal.
 
     Nearly all pairs of items differ in it, so it takes what is special to single words rather than to
@@ -86,7 +93,7 @@ COLUMNS = {
 
 
 def control_features(
-    names: tuple[str, ...], items: pd.DataFrame, sentences: pd.Series, **options: Any
+    names: tuple[str, ...], items: pd.DataFrame, sentences: pd.Series, **options: object
 ) -> pd.DataFrame:
     """The control features of words in sentences, a column each."""
     for name in names:
@@ -104,14 +111,16 @@ def _n_words(rest: str) -> int:
     return sum(any(letter.isalnum() for letter in part) for part in parts[own:])
 
 
-def _token_offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    if not hasattr(tokenizer, "is_fast"):
+def _token_offsets(tokenizer: TokenOffsets, text: str) -> list[tuple[int, int]]:
+    fast = getattr(tokenizer, "is_fast", None)
+    if fast is None:
         return list(tokenizer(text))
-    if not tokenizer.is_fast:
+    if not fast:
         raise InvalidInput(
             f"{type(tokenizer).__name__} does not say where its tokens are: use the fast one, use_fast=True."
         )
-    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+    encode = cast("PreTrainedTokenizerBase", tokenizer)
+    encoded = encode(text, return_offsets_mapping=True, add_special_tokens=False)
     return [_trimmed(text, start, end) for start, end in encoded["offset_mapping"]]
 
 

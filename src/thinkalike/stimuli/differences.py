@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -281,7 +280,7 @@ def _code(
                 f"The feature {name!r} is infinite at item {row!r}: give finite numbers or NaN."
             )
     codes, levels = pd.factorize(column, sort=kind != "nominal", use_na_sentinel=True)
-    values: list[Any] = list(levels)
+    values: list[object] = list(levels)
     places = None
     if ordered == "minmax" and kind != "nominal":
         places = _places(column, kind, np.asarray(levels), ranges)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import pandas as pd
 
@@ -72,7 +72,9 @@ def read_table(path: str | os.PathLike[str]) -> RawTable:
     return table
 
 
-def write_table(frame: pd.DataFrame, kinds: dict[str, Any], path: str | os.PathLike[str]) -> Path:
+def write_table(
+    frame: pd.DataFrame, kinds: Mapping[str, str | list[str]], path: str | os.PathLike[str]
+) -> Path:
     """Write `frame` and the kinds of its feature columns; readers see the whole file or none."""
     path, declared = Path(path), json.dumps(kinds, ensure_ascii=False)
     if _suffix(path) == ".parquet":
@@ -136,7 +138,15 @@ def _check_delimiter(header: list[str], delimiter: str, place: str) -> None:
         )
 
 
-def _rows(reader: Any, width: int, place: Callable[[int], str]) -> tuple[list[list[str]], list[int]]:
+class _Reader(Protocol):
+    """What `csv.reader` gives, whose type has no public name."""
+
+    @property
+    def line_num(self) -> int: ...
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+
+def _rows(reader: _Reader, width: int, place: Callable[[int], str]) -> tuple[list[list[str]], list[int]]:
     rows, lines = [], []
     for row in reader:
         if not row:  # a blank line

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,15 @@ KINDS = ("nominal", "ordinal", "numeric")
 
 Kind = str | Sequence[object]
 """A name from `KINDS`, or the levels of an ordinal feature from lowest to highest."""
+
+
+class StimuliTables(TypedDict):
+    """The arguments of `Stimuli`, as readers and grammars give them."""
+
+    features: pd.DataFrame
+    items: pd.DataFrame
+    sentences: pd.Series | None
+
 
 MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
 """Cells of a foreign text file that mean "no value"."""

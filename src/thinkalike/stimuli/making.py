@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.options import MOST_SENTENCES, whole_number
 from thinkalike.stimuli.balance import choose_balanced
 from thinkalike.stimuli.grammar import draw, load_grammar, tabulate
+from thinkalike.stimuli.kinds import StimuliTables
 
 POOL = 4
 """How many times the sentences asked for are drawn to choose from when they are to be balanced."""
@@ -26,7 +26,7 @@ def stimuli_arguments(
     balance: bool,
     capital: bool,
     full_stop: bool,
-) -> dict[str, Any]:
+) -> StimuliTables:
     """The arguments of `Stimuli`; see `Stimuli.from_grammar`."""
     n_sentences = whole_number("n_sentences", n_sentences, 1, MOST_SENTENCES)
     read = load_grammar(grammar, lexicon)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.files import RawTable
-from thinkalike.stimuli.kinds import Kind, as_feature, check_cells, level_name, listed
+from thinkalike.stimuli.kinds import Kind, StimuliTables, as_feature, check_cells, level_name, listed
 from thinkalike.stimuli.spans import goes_on, join, locate
 
 WORD_COLUMNS = ("sentence", "word", "start", "end")
@@ -23,7 +22,7 @@ def assemble(
     drop: Sequence[str],
     kinds: Mapping[str, Kind],
     columns: Mapping[str, str],
-) -> dict[str, Any]:
+) -> StimuliTables:
     """The arguments of `Stimuli`, out of a flat table; see `Stimuli.from_table`."""
     if len(raw.frame) == 0:
         raise InvalidInput("The table has no rows: one per item was expected.")

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
@@ -20,6 +21,7 @@ from thinkalike.stimuli.content import (
     checked_sentences,
     content_digest,
 )
+from thinkalike.stimuli.controls import TokenOffsets
 from thinkalike.stimuli.files import RawTable, read_table, write_table
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
@@ -45,12 +47,28 @@ class Stimuli:
         feature: unordered categorical = nominal, ordered categorical = ordinal, float = numeric. Missing
         values are NaN.
     items : DataFrame with the same index. For words: columns `sentence`, `word`, `start`, `end`, so that
-        `sentences[sentence][start:end] == word`. Any other columns are kept.
+        `sentences[sentence][start:end] == word`. Other columns are kept.
     sentences : Series, sentence id → text. Only sentences that have an item are kept.
 
     See Also
     --------
     Stimuli.from_grammar, Stimuli.from_table, Stimuli.from_conllu : the usual ways to get stimuli.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(20, seed=0, grammar="salle2024")
+    >>> stimuli.kinds["tense"]
+    'nominal'
+    >>> nouns = stimuli.subset(stimuli.features["part_of_speech"] == "Noun")
+    >>> len(nouns) < len(stimuli)
+    True
+
+    Items of any other sort, with their features:
+
+    >>> import pandas as pd
+    >>> ta.Stimuli.from_table(pd.DataFrame({"size": [1.0, 2.0, 3.0], "colour": ["red", "red", "blue"]})).kinds
+    {'size': 'numeric', 'colour': 'nominal'}
     """
 
     def __init__(
@@ -81,12 +99,13 @@ class Stimuli:
         capital: bool = False,
         full_stop: bool = False,
         controls: Sequence[str] = (),
-        tokenizer: Any = None,
+        tokenizer: TokenOffsets | None = None,
     ) -> Stimuli:
         """Make sentences, no two alike, whose words carry features.
 
         Parameters
         ----------
+        n_sentences, seed : how many, and of the choice.
         grammar : "untangled" (the default, in which part of speech, position from either end, length and
             question come apart), "salle2024" (Salle et al. 2024, Table S1), "clauses" (passives,
             conjunctions, prepositional phrases, relative clauses), or the path of a TOML file with rules of
@@ -96,6 +115,14 @@ class Stimuli:
         balance : choose the sentences so that the feature differences correlate less.
         capital, full_stop : whether sentences begin with a capital letter and end with a mark.
         controls : names of control features to add, see `with_controls`.
+        tokenizer : for the control "subwords".
+
+        Examples
+        --------
+        >>> import thinkalike as ta
+        >>> made = ta.Stimuli.from_grammar(10, seed=0, grammar="clauses", full_stop=True)
+        >>> len(made.sentences), made.sentences.iloc[0][-1] in ".?"
+        (10, True)
         """
         from thinkalike.stimuli.making import stimuli_arguments
 
@@ -223,14 +250,14 @@ class Stimuli:
         """SHA-256 of the content: equal content, equal digest, in any process."""
         return content_digest(self._items, self._sentences, self._features)
 
-    def subset(self, rows: Any) -> Stimuli:
+    def subset(self, rows: npt.ArrayLike) -> Stimuli:
         """The items where a boolean mask (n_items,) is true, or at the given positions, in that order."""
-        rows = np.asarray(rows)
-        if rows.dtype == bool and rows.shape != (len(self),):
+        places = np.asarray(rows)
+        if places.dtype == bool and places.shape != (len(self),):
             raise InvalidInput(
-                f"The mask has shape {rows.shape}; ({len(self)},) was expected, one value per item."
+                f"The mask has shape {places.shape}; ({len(self)},) was expected, one value per item."
             )
-        return Stimuli(self._features.iloc[rows], items=self._items.iloc[rows], sentences=self._sentences)
+        return Stimuli(self._features.iloc[places], items=self._items.iloc[places], sentences=self._sentences)
 
     def first(self, n_sentences: int) -> Stimuli:
         """The items of the first so many sentences."""
@@ -268,7 +295,9 @@ class Stimuli:
             table[name] = as_feature(table[name], declared[name], raw.place)
         return Stimuli(table, items=self._items, sentences=self._sentences)
 
-    def with_controls(self, *names: str, language: str = "en", tokenizer: Any = None) -> Stimuli:
+    def with_controls(
+        self, *names: str, language: str = "en", tokenizer: TokenOffsets | None = None
+    ) -> Stimuli:
         """The same items with control features, which are no grammar but may explain as much.
 
         They are "zipf" (word frequency), "subwords" (needs a tokenizer), "position_from_end" (how many words
@@ -284,14 +313,16 @@ class Stimuli:
         features = pd.concat([self._features, controls], axis=1)
         return Stimuli(features, items=self._items, sentences=self._sentences)
 
-    def correlations(self, **options: Any) -> FeatureCorrelations:
+    def correlations(
+        self, *, ordered: str = "indicator", missing: str = "ignore", rare: float = 0.01
+    ) -> FeatureCorrelations:
         """Pearson correlations among the feature differences over all pairs of items, and variance inflation.
 
         See `thinkalike.stimuli.diagnostics.feature_correlations` for the options.
         """
         from thinkalike.stimuli.diagnostics import feature_correlations
 
-        return feature_correlations(self._features, **options)
+        return feature_correlations(self._features, ordered=ordered, missing=missing, rare=rare)
 
     def plot(self) -> alt.Chart | alt.LayerChart:
         """The correlations among the feature differences as a heat map."""

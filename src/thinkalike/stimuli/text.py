@@ -13,12 +13,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 Split = Literal["files", "paragraphs", "lines"]
 SPLITS = ("files", "paragraphs", "lines")
@@ -78,7 +81,7 @@ class PackedText:
 
 def pack(
     text: str | Path | Iterable[str],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     length: int = 256,
     split: Split = "files",
@@ -128,7 +131,7 @@ def pack(
 
 
 def _stream(
-    text: str | Path | Iterable[str], tokenizer: Any, split: Split, enough: int | None
+    text: str | Path | Iterable[str], tokenizer: PreTrainedTokenizerBase, split: Split, enough: int | None
 ) -> tuple[Ints, Ints, tuple[str, ...]]:
     """The tokens of all documents, of each the number of its document, and the documents' names."""
     end = _end_token(tokenizer)
@@ -147,7 +150,7 @@ def _stream(
     return np.concatenate(ids), np.concatenate(owners), tuple(names)
 
 
-def _tokens(tokenizer: Any, piece: str) -> list[int]:
+def _tokens(tokenizer: PreTrainedTokenizerBase, piece: str) -> list[int]:
     return list(tokenizer(piece, add_special_tokens=False, verbose=False)["input_ids"])
 
 
@@ -234,7 +237,7 @@ def _parts(path: Path, *, by_line: bool) -> Iterator[tuple[int, str]]:
         yield first, "".join(lines).rstrip("\n")
 
 
-def _end_token(tokenizer: Any) -> int:
+def _end_token(tokenizer: PreTrainedTokenizerBase) -> int:
     """What stands between documents: the end-of-text token, or the separator of BERT and its kin."""
     for token in (tokenizer.eos_token_id, tokenizer.sep_token_id):
         if token is not None:
@@ -245,25 +248,25 @@ def _end_token(tokenizer: Any) -> int:
     )
 
 
-def _padding_token(tokenizer: Any) -> int:
+def _padding_token(tokenizer: PreTrainedTokenizerBase) -> int:
     padding = tokenizer.pad_token_id
     return _end_token(tokenizer) if padding is None else int(padding)
 
 
-def _first_token(tokenizer: Any) -> int:
+def _first_token(tokenizer: PreTrainedTokenizerBase) -> int:
     for token in (tokenizer.bos_token_id, tokenizer.cls_token_id, tokenizer.eos_token_id):
         if token is not None:
             return int(token)
     raise InvalidInput("bos=True, but the tokenizer has no beginning-of-sequence token: leave it out.")
 
 
-def tokenizer_fingerprint(tokenizer: Any) -> str:
+def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
     """Hex string over the vocabulary and the split of a difficult text, special tokens around it left out."""
     sha = hashlib.sha256(repr(sorted(tokenizer.get_vocab().items())).encode())
     sha.update(repr(tokenizer(_PROBE, add_special_tokens=False)["input_ids"]).encode())
     return sha.hexdigest()
 
 
-def same_tokenizer(a: Any, b: Any) -> bool:
+def same_tokenizer(a: PreTrainedTokenizerBase, b: PreTrainedTokenizerBase) -> bool:
     """Do both split text into the same tokens with the same numbers?"""
     return a is b or tokenizer_fingerprint(a) == tokenizer_fingerprint(b)

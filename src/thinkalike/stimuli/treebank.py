@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import conllu
 import pandas as pd
@@ -16,7 +15,7 @@ from conllu.exceptions import ParseException
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 from thinkalike.stimuli.content import check_count
-from thinkalike.stimuli.kinds import as_feature
+from thinkalike.stimuli.kinds import StimuliTables, as_feature
 from thinkalike.stimuli.spans import locate
 
 N_COLUMNS = 10
@@ -41,7 +40,7 @@ def read_conllu(
     n_sentences: int | None = None,
     punctuation: bool = False,
     relation: bool = False,
-) -> dict[str, Any]:
+) -> StimuliTables:
     """The arguments of `Stimuli` out of a CoNLL-U file; see `Stimuli.from_conllu`."""
     blocks = list(_blocks(Path(path)))
     if not blocks:
@@ -52,8 +51,8 @@ def read_conllu(
         check_count(n_sentences, len(blocks))
         blocks = blocks[:n_sentences]
     texts: dict[str, str] = {}
-    items: list[tuple[Any, ...]] = []
-    annotations: list[dict[str, Any]] = []
+    items: list[tuple[str, str, str, int, int]] = []
+    annotations: list[Annotation] = []
     with progress("Reading the treebank", len(blocks)) as step:
         for number, block in enumerate(blocks):
             sentence = _parse(block)
@@ -118,12 +117,16 @@ def _parse(block: _Block) -> conllu.TokenList:
         raise block.error(0, f"not CoNLL-U: {error}") from error
 
 
+Annotation = dict[str, str | int | None]
+"""Feature of a word → its value"""
+
+
 @dataclass(frozen=True)
 class _Token:
     """A word as it stands in the text, and the syntactic words that it is made of: two for French "du"."""
 
     form: str
-    words: list[Any]
+    words: list[conllu.Token]
     spaced: bool
     """Whether a space follows."""
 
@@ -161,12 +164,12 @@ def _text(sentence: conllu.TokenList, tokens: list[_Token], block: _Block) -> tu
         raise block.error(0, f"{error}.") from error
 
 
-def _annotation(token: _Token, depths: dict[int, int | None], relation: bool) -> dict[str, Any]:
+def _annotation(token: _Token, depths: dict[int, int | None], relation: bool) -> Annotation:
     """The features of a token. Of several syntactic words the highest in the tree gives depth and head."""
     words = token.words
     head = min(words, key=lambda word: (depths[word["id"]] is None, depths[word["id"]]))
     upos = [word["upos"] for word in words if word["upos"] not in (None, "_")]
-    found: dict[str, Any] = {"part_of_speech": "+".join(upos) or None}
+    found: Annotation = {"part_of_speech": "+".join(upos) or None}
     for word in words:
         for name, value in (word["feats"] or {}).items():
             found[name] = value or None if found.get(name, value) == value else None
@@ -196,7 +199,7 @@ def _depths(sentence: conllu.TokenList, block: _Block) -> dict[int, int | None]:
 NUMERIC = ("depth", "distance_to_head", "word_position", "word_length")
 
 
-def _features(annotations: list[dict[str, Any]], index: pd.Index) -> pd.DataFrame:
+def _features(annotations: list[Annotation], index: pd.Index) -> pd.DataFrame:
     """Part of speech, then the morphological features by name, then relation and numbers."""
     first, last = ["part_of_speech"], [name for name in ("relation", *NUMERIC) if name in annotations[0]]
     names = {name for annotation in annotations for name in annotation} - {*first, *last}

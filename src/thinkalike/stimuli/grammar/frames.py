@@ -1,7 +1,7 @@
 """From rules to frames: the finitely many kinds of sentence that a grammar makes.
 
-A frame is a sequence of slots, each with the words that may fill it. Any choice of words gives a sentence, so
-the sentences of a frame need not be enumerated to be counted or drawn.
+A frame is a sequence of slots, each with the words that may fill it. Every choice of words gives a sentence,
+so the sentences of a frame need not be enumerated to be counted or drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.grammar.domain import NONE, Domain
@@ -106,8 +105,8 @@ class _Expander:
         self, rules: dict[str, list[Rule]], lexicon: dict[str, LexicalCategory], domain: Domain
     ) -> None:
         self._rules, self._lexicon, self._domain = rules, lexicon, domain
-        self._known_phrases: dict[Any, list[Phrase]] = {}
-        self._known_slots: dict[Any, Slot] = {}
+        self._known_phrases: dict[tuple[object, ...], list[Phrase]] = {}
+        self._known_slots: dict[tuple[object, ...], Slot] = {}
 
     def sides(self, rule: Rule, binding: dict[str, str]) -> Iterator[Phrase]:
         """Every expansion of a rule's right side under an assignment of its variables."""

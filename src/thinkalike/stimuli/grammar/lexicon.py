@@ -18,10 +18,9 @@ joined by commas): a form of the lexeme that has those features. `-` stands for 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from thinkalike.stimuli.grammar.domain import ANY, NONE, Domain
-from thinkalike.stimuli.grammar.source import Source
+from thinkalike.stimuli.grammar.source import Source, Toml
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class _Heading:
 
 
 def read_lexicon(
-    tables: dict[str, Any], source: Source, domain: Domain, *, prefix: str = ""
+    tables: Toml, source: Source, domain: Domain, *, prefix: str = ""
 ) -> dict[str, LexicalCategory]:
     """Read the sections of a lexicon; `prefix` is what their headings have before the category's name."""
     return {
@@ -74,7 +73,7 @@ def read_lexicon(
     }
 
 
-def _read_category(name: str, table: Any, source: Source, domain: Domain, section: str) -> LexicalCategory:
+def _read_category(name: str, table: object, source: Source, domain: Domain, section: str) -> LexicalCategory:
     if not isinstance(table, dict) or not isinstance(table.get("words"), str):
         raise source.error(
             source.key_line(section, "words"), f"[{section}] has no table of words: words = '''…'''."

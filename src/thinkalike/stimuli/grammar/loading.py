@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.grammar.domain import Domain, read_domain
@@ -31,9 +30,23 @@ class Grammar:
 
     Attributes
     ----------
+    path : the file that it was read from
+    start : the category that a sentence is made of
+    rules : category → its rules
+    lexicon : category → its words
+    domain : the features with their values and kinds
     items : "words" or "sentences", what the grammar describes unless one asks for the other.
     full_stops : the mark at the end of a sentence → the sentence features it needs; the first that fits is
         taken.
+
+    Examples
+    --------
+    >>> from thinkalike.stimuli.grammar import load_grammar
+    >>> grammar = load_grammar("salle2024")
+    >>> grammar.items, grammar.n_sides
+    ('words', 1)
+    >>> sum(frame.size for frame in grammar.frames) > 10_000
+    True
     """
 
     path: Path
@@ -46,6 +59,7 @@ class Grammar:
 
     @cached_property
     def frames(self) -> list[Frame]:
+        """The kinds of sentence: sequences of slots, each with the words that may fill it."""
         try:
             frames = make_frames(self.start, self.rules, self.lexicon, self.domain)
         except InvalidInput as error:
@@ -70,7 +84,18 @@ class Grammar:
 
 
 def shipped_grammars() -> list[str]:
-    """The names that `load_grammar` knows: the files in our folder that have rules."""
+    """The names that `load_grammar` knows: the files in our folder that have rules.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from thinkalike.stimuli.grammar import shipped_grammars
+    >>> "salle2024" in shipped_grammars()
+    True
+    """
     return sorted(path.stem for path in FOLDER.glob("*.toml") if not path.stem.startswith("lexicon"))
 
 
@@ -79,7 +104,19 @@ def load_grammar(grammar: str | os.PathLike[str], lexicon: str | os.PathLike[str
 
     Parameters
     ----------
+    grammar : a name in `shipped_grammars()`, or the path of a TOML file
     lexicon : TOML file whose sections replace the grammar's own lexicon.
+
+    Returns
+    -------
+    Grammar
+        Checked: what cannot be read is an error that names the line.
+
+    Examples
+    --------
+    >>> from thinkalike.stimuli.grammar import load_grammar
+    >>> load_grammar("clauses").n_sides
+    1
     """
     if lexicon is None and isinstance(grammar, str) and grammar in shipped_grammars():
         return _shipped(grammar)
@@ -121,7 +158,24 @@ def _check_sections(source: Source) -> None:
 
 
 def copy_grammar(grammar: str, folder: str | os.PathLike[str]) -> list[Path]:
-    """Copy the rules and the lexicon of a shipped grammar into a folder, to change them there."""
+    """Copy the rules and the lexicon of a shipped grammar into a folder, to change them there.
+
+    Parameters
+    ----------
+    grammar : a name in `shipped_grammars()`
+    folder : made if it is not there
+
+    Returns
+    -------
+    list of Path
+        The copies: the rules first, then the words.
+
+    Examples
+    --------
+    >>> from thinkalike.stimuli.grammar import copy_grammar
+    >>> [path.name for path in copy_grammar("salle2024", "mine")]
+    ['salle2024.toml', 'lexicon_english.toml']
+    """
     source = read_source(_path_of(grammar))
     copies = []
     for path in (source.path, source.path.parent / str(source.content["lexicon"])):
@@ -173,7 +227,7 @@ def _lexicon_source(source: Source, lexicon: str | os.PathLike[str] | None) -> S
 
 
 def _read_full_stops(source: Source, domain: Domain) -> tuple[tuple[str, dict[str, str]], ...]:
-    given: Any = source.content.get("full_stop", {})
+    given = source.content.get("full_stop", {})
     stops = []
     for mark, needs in given.items() if isinstance(given, dict) else [("full_stop", given)]:
         line = source.key_line("full_stop", mark)

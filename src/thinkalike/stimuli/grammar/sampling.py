@@ -14,13 +14,30 @@ from thinkalike.stimuli.grammar.frames import Frame, Word
 
 
 class Draw(NamedTuple):
-    """One sentence (or pair of sentences): the words of each side, and the features of the whole."""
+    """One sentence (or pair of sentences): the words of each side, and the features of the whole.
+
+    Attributes
+    ----------
+    sides : tuple of tuples of Word
+        One side for a sentence, two for a pair.
+    features : dict of str to str
+        Of the whole sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.stimuli.grammar import draw, load_grammar
+    >>> drawn = draw(load_grammar("salle2024").frames, 1, np.random.default_rng(0))
+    >>> [word.text for word in drawn[0].sides[0]] == drawn[0].text[0].split()
+    True
+    """
 
     sides: tuple[tuple[Word, ...], ...]
     features: dict[str, str]
 
     @property
     def text(self) -> tuple[str, ...]:
+        """The words of each side with spaces between them."""
         return tuple(" ".join(word.text for word in side) for side in self.sides)
 
 
@@ -30,6 +47,26 @@ def draw(frames: list[Frame], n: int, rng: np.random.Generator, *, at_least: int
     A frame that has fewer sentences than its share gives all of them, and the others give more. When the
     grammar has fewer than `n` sentences (or `at_least` so many, if given), that is an error that says how
     many there are.
+
+    Parameters
+    ----------
+    frames : of a `Grammar`
+    n : how many sentences, at least 1
+    rng : that chooses
+    at_least : with how many to be content, `n` when None
+
+    Returns
+    -------
+    list of Draw
+        In random order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.stimuli.grammar import draw, load_grammar
+    >>> drawn = draw(load_grammar("salle2024").frames, 20, np.random.default_rng(0))
+    >>> len({one.text for one in drawn})
+    20
     """
     if n < 1:
         raise InvalidInput(f"{n} sentences were asked for: ask for at least one.")

@@ -11,6 +11,9 @@ from typing import Any
 
 from thinkalike.errors import InvalidInput
 
+Toml = dict[str, Any]
+"""What a TOML file holds: words, numbers, lists, tables of the same"""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -18,7 +21,7 @@ class Source:
 
     path: Path
     text: str
-    content: dict[str, Any]
+    content: Toml
 
     def block_line(self, section: str, key: str, block: str) -> int:
         """The line on which the multi-line string starts that is set as `key` in `[section]`."""

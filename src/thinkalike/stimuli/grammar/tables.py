@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -11,7 +10,7 @@ from thinkalike.errors import UnknownName
 from thinkalike.stimuli.grammar.frames import Word
 from thinkalike.stimuli.grammar.loading import ITEMS, Grammar
 from thinkalike.stimuli.grammar.sampling import Draw
-from thinkalike.stimuli.kinds import as_feature
+from thinkalike.stimuli.kinds import StimuliTables, as_feature
 from thinkalike.stimuli.spans import join
 
 
@@ -22,8 +21,30 @@ def tabulate(
     items: str | None = None,
     capital: bool = False,
     full_stop: bool = False,
-) -> dict[str, Any]:
-    """The arguments of `Stimuli` for sentences that were drawn; see `Stimuli.from_grammar`."""
+) -> StimuliTables:
+    """The arguments of `Stimuli` for sentences that were drawn; see `Stimuli.from_grammar`.
+
+    Parameters
+    ----------
+    grammar : that they are from
+    sentences : drawn by `draw`
+    items : "words" or "sentences"; None leaves it to the grammar
+    capital, full_stop : whether sentences begin with a capital letter and end with a mark
+
+    Returns
+    -------
+    StimuliTables
+        `features` (n_items, n_features), `items` (n_items, 4) and `sentences`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.stimuli.grammar import draw, load_grammar, tabulate
+    >>> grammar = load_grammar("salle2024")
+    >>> tables = tabulate(grammar, draw(grammar.frames, 2, np.random.default_rng(0)))
+    >>> list(tables["items"])
+    ['sentence', 'word', 'start', 'end']
+    """
     items = grammar.items if items is None else items
     if items not in ITEMS:
         raise UnknownName.among("sort of items", items, ITEMS)
@@ -54,7 +75,25 @@ def _features(one: Draw, word: Word) -> dict[str, str]:
 def finished_text(
     grammar: Grammar, text: str, features: dict[str, str], capital: bool, full_stop: bool
 ) -> str:
-    """The text with a capital letter in front, and at the end the mark that fits its features, if wanted."""
+    """The text with a capital letter in front, and at the end the mark that fits its features, if wanted.
+
+    Parameters
+    ----------
+    grammar : whose marks are taken
+    text : words with spaces between them
+    features : of the sentence, feature → value
+    capital, full_stop : what is wanted
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from thinkalike.stimuli.grammar import finished_text, load_grammar
+    >>> finished_text(load_grammar("salle2024"), "the boy smiles", {}, capital=True, full_stop=True)
+    'The boy smiles.'
+    """
     mark = next(mark for mark, needs in grammar.full_stops if needs.items() <= features.items())
     return (text[0].upper() + text[1:] if capital else text) + (mark if full_stop else "")
 
@@ -64,8 +103,8 @@ def _feature_table(
 ) -> pd.DataFrame:
     """The columns that the grammar declares; for whole sentences only those that sentences have."""
     domain = grammar.domain
-    computed = {
-        "characters": table["word"].str.len(),
+    computed: dict[str, list[int] | list[str | None]] = {
+        "characters": table["word"].str.len().tolist(),
         "position": [place for _, place, _ in marks],
         "words": [n_words for _, _, n_words in marks],
     }
@@ -75,7 +114,7 @@ def _feature_table(
             source = domain.computed[name]
             if (source == "words") != whole:
                 continue
-            values: Any = computed[source]
+            values = computed[source]
         elif whole and name not in grammar.sentence_features:
             continue
         else:
