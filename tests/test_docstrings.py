@@ -30,7 +30,6 @@ LATER = (
     "activations",
     "cli",
     "comparison",
-    "encoding",
     "recipes",
     "report",
     "stitching",

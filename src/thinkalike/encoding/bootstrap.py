@@ -68,6 +68,18 @@ def draw_multiplicities(clusters: Any, *, n_resamples: int = 200, seed: int = 0)
     Parameters
     ----------
     clusters : one label per item
+    n_resamples, seed : how many, and of the draws
+
+    Returns
+    -------
+    int array of shape (n_resamples, n_items)
+
+    Examples
+    --------
+    >>> from thinkalike.encoding import draw_multiplicities
+    >>> drawn = draw_multiplicities(["s0", "s0", "s1", "s2"], n_resamples=3)
+    >>> drawn.shape, bool((drawn[:, 0] == drawn[:, 1]).all())
+    ((3, 4), True)
     """
     _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
     n = int(cluster.max()) + 1
@@ -81,7 +93,20 @@ def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> Resampling
 
     Parameters
     ----------
+    plan : from `make_plan`, with folds over items and a diagonal W
     multiplicities : int array of shape (n_resamples, n_items)
+
+    Returns
+    -------
+    ResamplingPlan
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import draw_multiplicities, make_plan, plan_resamples
+    >>> plan = make_plan(pd.DataFrame({"number": pd.Categorical(["one", "two"] * 10)}), n_folds=2)
+    >>> plan_resamples(plan, draw_multiplicities(range(20), n_resamples=3)).n_pairs.shape
+    (2, 3)
     """
     w = np.asarray(multiplicities)
     if w.ndim != 2 or w.shape[1] != plan.n_items:
@@ -144,8 +169,25 @@ def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.nda
 
     Parameters
     ----------
+    resamples : from `plan_resamples`
     X : array of shape (n_items, n_units)
     alphas : the penalty of each fold, as `cross_validate` chose it
+
+    Returns
+    -------
+    Resampled
+        `scores` (n_resamples, n_folds) and `importance` (n_resamples, n_folds, n_names).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import draw_multiplicities, make_plan, plan_resamples, resample
+    >>> plan = make_plan(pd.DataFrame({"number": pd.Categorical(["one", "two"] * 20)}), n_folds=2)
+    >>> resamples = plan_resamples(plan, draw_multiplicities(range(40), n_resamples=3))
+    >>> X = np.random.default_rng(0).normal(size=(40, 2)) + 5 * np.tile([[0], [1]], (20, 1))
+    >>> resample(resamples, X, [1.0, 1.0]).scores.shape
+    (3, 2)
     """
     plan = resamples.plan
     if len(alphas) != plan.n_folds:

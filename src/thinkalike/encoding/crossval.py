@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Union, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from thinkalike.encoding.fitting import FoldFit, fit_folds
 from thinkalike.encoding.importance import importance
 from thinkalike.encoding.pairfolds import PairPlan, fit_pairs, plan_pairs
-from thinkalike.encoding.plan import EncodingPlan, plan_encoding
-from thinkalike.encoding.settings import Settings, make_settings
+from thinkalike.encoding.plan import EncodingPlan, Features, plan_encoding
+from thinkalike.encoding.settings import Option, Settings, make_settings
 from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Layer
 from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.progress import progress
 
+if TYPE_CHECKING:
+    from thinkalike.activations.store import Activations
+
+Layers = Union[Mapping[Layer, npt.ArrayLike], "Activations", npt.ArrayLike]
+"""Label → array (n_items, n_units), Activations, or one such array"""
 ALPHA_MATTERS = 1e-3
 ONE_THREAD_ITEMS = 5_000
 STRUCTURE = ("groups", "together", "folds", "duplicates")
@@ -33,7 +41,9 @@ class CrossValidation:
 
     Attributes
     ----------
-    layers : labels of the layers;  names : what has an importance;  features : the features
+    layers : labels of the layers
+    names : what has an importance: the features, or groups of them
+    features : the features
     scores : array of shape (n_layers, n_folds), Spearman's ρ
     importance : array of shape (n_layers, n_folds, n_names); NaN where a feature has one level in a fold
     weights : array of shape (n_layers, n_folds, n_features); one more axis of features for the full design
@@ -43,9 +53,23 @@ class CrossValidation:
     alpha_curves : array of shape (n_layers, n_folds, n_alphas), larger is better; no alphas if α was given
     n_pairs : array of shape (n_folds,), pairs scored in each fold
     importance_used : what was computed; "permutation" where patterns are too many for "expected"
+    settings : Settings
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import cross_validate
+    >>> rng = np.random.default_rng(0)
+    >>> number = pd.Categorical(rng.choice(["singular", "plural"], 60))
+    >>> tense = pd.Categorical(rng.choice(["past", "present"], 60))
+    >>> X = rng.normal(size=(60, 4)) + 3 * (number == "plural")[:, None]
+    >>> found = cross_validate(pd.DataFrame({"number": number, "tense": tense}), {"layer 1": X})
+    >>> found.scores.shape, found.to_frame().set_index("feature")["importance"].idxmax()
+    ((1, 5), 'number')
     """
 
-    layers: tuple[Any, ...]
+    layers: tuple[Layer, ...]
     names: tuple[str, ...]
     features: tuple[str, ...]
     scores: np.ndarray
@@ -61,6 +85,7 @@ class CrossValidation:
 
     @property
     def preset(self) -> str:
+        """The preset that the settings started from."""
         return self.settings.preset
 
     @property
@@ -111,7 +136,7 @@ class CrossValidation:
 
 
 def cross_validate(
-    features: Any, layers: Any, *, plan: EncodingPlan | PairPlan | None = None, **options: Any
+    features: Features, layers: Layers, *, plan: EncodingPlan | PairPlan | None = None, **options: Option
 ) -> CrossValidation:
     """Fit MLEM to each layer on all folds but one, and judge it on that one.
 
@@ -121,6 +146,21 @@ def cross_validate(
     layers : mapping of label to array (n_items, n_units), Activations, or one array
     plan : from `make_plan`, to use it for several systems; `features` and `options` are then not looked at
     options : see `make_plan`
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import cross_validate
+    >>> rng = np.random.default_rng(0)
+    >>> features = pd.DataFrame({"length": rng.integers(1, 6, 60).astype(float)})
+    >>> X = features[["length"]].to_numpy() + rng.normal(scale=0.1, size=(60, 3))
+    >>> bool(cross_validate(features, X, ordered="minmax").scores.min() > 0.9)
+    True
     """
     if plan is None:
         plan = make_plan(features, **options)
@@ -163,7 +203,7 @@ class LayerJudge:
         fold = None if isinstance(plan, PairPlan) else plan.fold
         return cls(plan, plan_strengths(plan.differences, plan.players, fold))
 
-    def __call__(self, label: Any, X: Any) -> JudgedLayer:
+    def __call__(self, label: Layer, X: npt.ArrayLike) -> JudgedLayer:
         """Judge one layer (n_items, n_units), which errors call by its label."""
         plan, options = self.plan, self.plan.settings
         try:
@@ -196,7 +236,7 @@ class LayerJudge:
             sampled=options.importance == "expected" and any(e.space is None for e in evaluations),
         )
 
-    def collect(self, labels: Sequence[Any], found: Sequence[JudgedLayer]) -> CrossValidation:
+    def collect(self, labels: Sequence[Layer], found: Sequence[JudgedLayer]) -> CrossValidation:
         """The layers together."""
         plan = self.plan
         stacked = {
@@ -223,13 +263,34 @@ class LayerJudge:
         )
 
 
-def few_blas_threads(n_items: int) -> AbstractContextManager[Any]:
+def few_blas_threads(n_items: int) -> AbstractContextManager[object]:
     """One BLAS thread for many small products: more would spend their time waiting for one another."""
     return threadpool_limits(1, "blas") if n_items <= ONE_THREAD_ITEMS else nullcontext()
 
 
-def make_plan(features: Any, **options: Any) -> EncodingPlan | PairPlan:
-    """The plan that the settings ask for: `plan_encoding` (folds over items) or `plan_pairs` (over pairs)."""
+def make_plan(features: Features, **options: Option) -> EncodingPlan | PairPlan:
+    """The plan that the settings ask for: `plan_encoding` (folds over items) or `plan_pairs` (over pairs).
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n_items, n_features), or Stimuli
+    options
+        `preset`, any of the `Settings`, `groups` (name → features whose importance is asked as one), and what
+        says which items go together: `together`, `folds`, `duplicates`; see `plan_encoding`.
+
+    Returns
+    -------
+    EncodingPlan or PairPlan
+        What depends on the features alone, for `cross_validate` of any number of systems.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import make_plan
+    >>> plan = make_plan(pd.DataFrame({"number": pd.Categorical(["one", "two"] * 10)}), n_folds=4)
+    >>> plan.n_folds, plan.names
+    (4, ('number',))
+    """
     chosen = make_settings(**{k: v for k, v in options.items() if k not in (*STRUCTURE, "coded")})
     if chosen.folds_over == "items":
         return plan_encoding(features, **options)
@@ -241,12 +302,12 @@ def make_plan(features: Any, **options: Any) -> EncodingPlan | PairPlan:
     return plan_pairs(features, chosen, groups=options.get("groups"), coded=options.get("coded"))
 
 
-def fit_layer(plan: EncodingPlan | PairPlan, X: Any) -> list[FoldFit]:
+def fit_layer(plan: EncodingPlan | PairPlan, X: npt.ArrayLike) -> list[FoldFit]:
     """Fit and judge one layer, fold by fold."""
     return _fit_target(plan, _target(plan, X))
 
 
-def _target(plan: EncodingPlan | PairPlan, X: Any) -> Target:
+def _target(plan: EncodingPlan | PairPlan, X: npt.ArrayLike) -> Target:
     kept = None if isinstance(plan, PairPlan) else plan.kept
     return layer_target(X, plan.settings, plan.n_items, kept)
 
@@ -256,28 +317,30 @@ def _fit_target(plan: EncodingPlan | PairPlan, target: Target) -> list[FoldFit]:
 
 
 def layer_target(
-    X: Any,
+    X: npt.ArrayLike,
     settings: Settings,
     n_items: int,
     kept: np.ndarray | None = None,
     whitener: np.ndarray | None = None,
 ) -> Target:
     """The distances between the items in use, checked: finite, of the right number, not all 0."""
-    X = as_activations(X, n_items=n_items, dimensions=3 if settings.distance == "crossnobis" else 2)
+    x = as_activations(X, n_items=n_items, dimensions=3 if settings.distance == "crossnobis" else 2)
     if kept is not None and len(kept) < n_items:
-        X = X[np.ix_(kept, kept)] if settings.distance == "precomputed" else X[..., kept, :]
-    target = make_target(X, settings.distance, whitener=whitener)
+        x = x[np.ix_(kept, kept)] if settings.distance == "precomputed" else x[..., kept, :]
+    target = make_target(x, settings.distance, whitener=whitener)
     _check_not_all_equal(target)
     return target
 
 
-def layer_arrays(layers: Any) -> list[tuple[Any, Any]]:
+def layer_arrays(layers: Layers) -> list[tuple[Layer, Callable[[], npt.ArrayLike]]]:
     """Labels, and for each something that gives its array when called."""
     if isinstance(layers, Mapping):
-        return [(label, lambda array=array: array) for label, array in layers.items()]
-    if hasattr(layers, "layers"):
-        return [(label, lambda label=label: layers[label]) for label in layers.layers]
-    return [(0, lambda: layers)]
+        return [(label, partial(layers.__getitem__, label)) for label in layers]
+    labels = getattr(layers, "layers", None)
+    if labels is not None:
+        system = cast("Activations", layers)
+        return [(label, partial(system.__getitem__, label)) for label in labels]
+    return [(0, lambda: cast("npt.ArrayLike", layers))]
 
 
 def _check_not_all_equal(target: Target) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.machine import compiled
 from thinkalike.stimuli.differences import FeatureDifferences
+
+if TYPE_CHECKING:
+    from thinkalike.stimuli.table import Stimuli
 
 _MAX_BALANCED_LEVELS = 50
 
@@ -50,7 +54,7 @@ def balanced_folds(
     return fold
 
 
-def given_folds(folds: Any, n_items: int) -> np.ndarray:
+def given_folds(folds: npt.ArrayLike, n_items: int) -> np.ndarray:
     """A fold for each item, numbered from 0, from the user's own labels."""
     fold = as_labels(folds, n_items, "folds")
     sizes = np.bincount(fold)
@@ -61,7 +65,7 @@ def given_folds(folds: Any, n_items: int) -> np.ndarray:
     return fold
 
 
-def as_labels(labels: Any, n_items: int, what: str) -> np.ndarray:
+def as_labels(labels: npt.ArrayLike, n_items: int, what: str) -> np.ndarray:
     """Labels of any type as numbers 0, 1, … in order of appearance; one per item, none missing."""
     series = pd.Series(np.asarray(labels))
     if len(series) != n_items:
@@ -74,10 +78,30 @@ def as_labels(labels: Any, n_items: int, what: str) -> np.ndarray:
     return codes.astype(np.int64)
 
 
-def context_groups(stimuli: Any) -> np.ndarray:
+def context_groups(stimuli: Stimuli) -> np.ndarray:
     """Items with the same word after the same text are one group: a causal model gives them the same vector.
 
-    Of shape (n_items,). Items that are not words in sentences are each their own group.
+    Parameters
+    ----------
+    stimuli : Stimuli
+
+    Returns
+    -------
+    int array of shape (n_items,)
+        The group of each item. Items that are not words in sentences are each their own.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import thinkalike as ta
+    >>> from thinkalike.encoding import context_groups
+    >>> table = pd.DataFrame({
+    ...     "text": ["she sings", "she sings", "she sleeps"],
+    ...     "word": ["she", "sings", "she"],
+    ...     "number": ["singular"] * 3,
+    ... })
+    >>> context_groups(ta.Stimuli.from_table(table)).tolist()
+    [0, 1, 0]
     """
     items, sentences = stimuli.items, stimuli.sentences
     if not {"sentence", "word", "start"} <= set(items.columns):
@@ -88,7 +112,7 @@ def context_groups(stimuli: Any) -> np.ndarray:
     return codes.astype(np.int64)
 
 
-def groups_by(stimuli: Any, by: str) -> np.ndarray:
+def groups_by(stimuli: Stimuli, by: str) -> np.ndarray:
     """Groups of items that share a fold: by "context" (see `context_groups`), or by a column of the items.
 
     The column "sentence" keeps the words of a sentence together; "none" leaves every item on its own.

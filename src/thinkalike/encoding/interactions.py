@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
 from thinkalike.encoding.crossval import fit_layer, make_plan
 from thinkalike.encoding.importance import importance, interaction_players, interactions_from, pattern_space
-from thinkalike.encoding.settings import Settings
+from thinkalike.encoding.plan import Features
+from thinkalike.encoding.settings import Option, Settings
 from thinkalike.errors import UnknownName
 
 INTERACTION_METHODS = ("expected", "drop")
@@ -90,7 +91,7 @@ class Interactions:
 
 
 def compare_interactions(
-    features: Any, X: Any, *, confidence: float = 0.95, **options: Any
+    features: Features, X: npt.ArrayLike, *, confidence: float = 0.95, **options: Option
 ) -> InteractionComparison:
     """Say whether interactions are needed: held-out ρ of full against diagonal W, on the same folds.
 
@@ -98,6 +99,24 @@ def compare_interactions(
     ----------
     features, options : see `make_plan`
     X : array of shape (n_items, n_units)
+    confidence : float in (0, 1), of the interval of the difference
+
+    Returns
+    -------
+    InteractionComparison
+        Prints as a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import compare_interactions
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.choice(["no", "yes"], (2, 80))
+    >>> X = rng.normal(size=(80, 3)) + 2 * (a == "yes")[:, None]
+    >>> found = compare_interactions(pd.DataFrame({"a": pd.Categorical(a), "b": pd.Categorical(b)}), X)
+    >>> found.difference.shape, found.needed
+    ((5,), False)
     """
     options = {"importance": "drop", **options}  # drop needs no space of patterns; only scores are used here
     scores = []
@@ -119,7 +138,12 @@ def corrected_interval(differences: np.ndarray, *, confidence: float) -> tuple[f
 
 
 def interaction_importance(
-    features: Any, X: Any, *, method: str = "expected", interactions: bool = True, **options: Any
+    features: Features,
+    X: npt.ArrayLike,
+    *,
+    method: str = "expected",
+    interactions: bool = True,
+    **options: Option,
 ) -> Interactions:
     """importance(f and g together) − importance(f) − importance(g), on held-out folds.
 
@@ -129,6 +153,24 @@ def interaction_importance(
     X : array of shape (n_items, n_units)
     method : {"expected", "drop"}
         Both features permuted together over pairs, or left out together; all terms of W with them move.
+    interactions : bool, default True
+        Whether W is full; with a diagonal W, what is left of interactions is in the ranks alone.
+
+    Returns
+    -------
+    Interactions
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.encoding import interaction_importance
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.choice(["no", "yes"], (2, 80))
+    >>> X = rng.normal(size=(80, 3)) + 2 * ((a == "yes") & (b == "yes"))[:, None]
+    >>> features = pd.DataFrame({"a": pd.Categorical(a), "b": pd.Categorical(b)})
+    >>> interaction_importance(features, X).values.shape
+    (5, 2, 2)
     """
     if method not in INTERACTION_METHODS:
         raise UnknownName.among("interaction importance", method, INTERACTION_METHODS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
@@ -19,12 +19,12 @@ from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.encoding.moments import Coefficients
 from thinkalike.encoding.pairfolds import fit_all_pairs
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
-from thinkalike.encoding.plan import feature_table, together_labels, warn_of_sampling
+from thinkalike.encoding.plan import Features, feature_table, together_labels, warn_of_sampling
 from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
-from thinkalike.pairs.distances import as_activations, whitening
+from thinkalike.pairs.distances import DistanceLike, as_activations, whitening
 from thinkalike.pairs.runs import items_of_runs, stack_runs
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
@@ -45,7 +45,7 @@ class MLEM(BaseEstimator):
     distance : a name in `thinkalike.pairs.distances.DISTANCES`, or a callable (A, B) → (len(A), len(B))
     interactions : bool
         Full W instead of diagonal.
-    ordered : {"indicator", "minmax"};  missing : {"ignore", "level"}
+    ordered, missing : {"indicator", "minmax"}; {"ignore", "level"}
         See `thinkalike.stimuli.differences.code_features`.
     intercept : bool
     alphas, n_folds : with "cv": the penalties to choose from, and the number of inner folds
@@ -58,8 +58,23 @@ class MLEM(BaseEstimator):
     weights_ : Series (n_features,), or DataFrame (n_features, n_features) with interactions
     intercept_, alpha_ : float
     alpha_curve_ : Series, the inner score of each α, larger is better; empty if α was given
-    settings_ : Settings;  preset_ : str
-    n_items_ : int;  n_pairs_ : int
+    settings_, preset_ : Settings; str
+    n_items_, n_pairs_ : int
+
+    Examples
+    --------
+    Two features, of which the first moves items by 2 and the second not at all:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import thinkalike as ta
+    >>> rng = np.random.default_rng(0)
+    >>> number = pd.Categorical(rng.choice(["singular", "plural"], 80))
+    >>> tense = pd.Categorical(rng.choice(["past", "present"], 80))
+    >>> X = rng.normal(scale=0.5, size=(80, 1)) + 2 * (number == "plural")[:, None]
+    >>> model = ta.MLEM().fit(pd.DataFrame({"number": number, "tense": tense}), X)
+    >>> model.weights_.round().to_dict()
+    {'number': 4.0, 'tense': 0.0}
     """
 
     @one_name
@@ -68,7 +83,7 @@ class MLEM(BaseEstimator):
         alpha: float | str = 1.0,
         *,
         preset: str = "default",
-        distance: Any = None,
+        distance: DistanceLike | None = None,
         interactions: bool = False,
         ordered: str | None = None,
         missing: str | None = None,
@@ -90,7 +105,7 @@ class MLEM(BaseEstimator):
         self.run = run
         self.seed = seed
 
-    def fit(self, features: Any, X: Any, *, together: Any = None) -> MLEM:
+    def fit(self, features: Features, X: npt.ArrayLike, *, together: npt.ArrayLike | None = None) -> MLEM:
         """Learn W from the features of items and their activations.
 
         Parameters
@@ -119,7 +134,7 @@ class MLEM(BaseEstimator):
         self._learn(differences, design, settings, coefficients, curve)
         return self
 
-    def predict(self, features: Any) -> np.ndarray:
+    def predict(self, features: Features) -> np.ndarray:
         """Squared distances between all pairs of items, condensed: of shape (n_items(n_items − 1)/2,)."""
         differences = self._code(features)
         patterns = find_patterns(differences, max_pairs=len(differences) ** 2)
@@ -127,15 +142,15 @@ class MLEM(BaseEstimator):
         predicted: np.ndarray = predictions[patterns.ids] + self.intercept_
         return predicted
 
-    def score(self, features: Any, X: Any) -> float:
+    def score(self, features: Features, X: npt.ArrayLike) -> float:
         """Spearman's ρ between predicted and observed distances, ties averaged."""
         patterns, ranked = self._judged(features, X)
         return spearman(self._design.predict(patterns.values, self._coefficients.weights), ranked.table)
 
     def importance(
         self,
-        features: Any,
-        X: Any,
+        features: Features,
+        X: npt.ArrayLike,
         *,
         method: str | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
@@ -207,7 +222,9 @@ class MLEM(BaseEstimator):
                 "n_folds, or use the default preset."
             )
 
-    def _measurements(self, features: Any, X: Any) -> tuple[pd.DataFrame, Any]:
+    def _measurements(
+        self, features: Features, X: npt.ArrayLike | None
+    ) -> tuple[pd.DataFrame, npt.ArrayLike]:
         """The table of items and their activations, runs stacked if there is a column of them."""
         if X is None:
             raise InvalidInput(
@@ -240,7 +257,7 @@ class MLEM(BaseEstimator):
         self.n_items_ = len(differences)
         self.n_pairs_ = self.n_items_ * (self.n_items_ - 1) // 2
 
-    def _code(self, features: Any) -> FeatureDifferences:
+    def _code(self, features: Features) -> FeatureDifferences:
         check_is_fitted(self)
         table = feature_table(features)
         if self.run is not None and self.run in table.columns:
@@ -251,7 +268,7 @@ class MLEM(BaseEstimator):
         settings = self.settings_
         return code_features(table, ordered=settings.ordered, missing=settings.missing, ranges=self._ranges)
 
-    def _judged(self, features: Any, X: Any) -> tuple[PairPatterns, RankedPairs]:
+    def _judged(self, features: Features, X: npt.ArrayLike) -> tuple[PairPatterns, RankedPairs]:
         """The patterns of the pairs of items, and the ranks of their distances."""
         differences = self._code(features)
         table, X = self._measurements(features, X)

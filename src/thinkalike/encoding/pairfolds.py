@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from thinkalike.encoding.importance import (
 )
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
-from thinkalike.encoding.plan import feature_table, warn_of_sampling
+from thinkalike.encoding.plan import Features, feature_table, warn_of_sampling
 from thinkalike.encoding.scoring import rank_values, spearman
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
@@ -64,7 +63,7 @@ class PairPlan:
 
 
 def plan_pairs(
-    features: Any,
+    features: Features,
     settings: Settings,
     *,
     groups: Mapping[str, Sequence[str]] | None = None,
@@ -122,7 +121,7 @@ def fit_pairs(plan: PairPlan, target: Target) -> list[FoldFit]:
 
 
 def fit_all_pairs(
-    features: Any, target: Target, settings: Settings
+    features: Features, target: Target, settings: Settings
 ) -> tuple[Moments, Coefficients, float, np.ndarray]:
     """Fit all pairs of all items: their moments, the coefficients, α, and the curve that α was chosen on."""
     plan = plan_pairs(features, settings)

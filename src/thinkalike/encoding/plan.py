@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard, Union
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.sparse import issparse
 
@@ -17,10 +18,16 @@ from thinkalike.encoding.folds import as_labels, balanced_folds, context_groups,
 from thinkalike.encoding.importance import PERMUTING, PatternSpace, Player, make_players, pattern_space
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
-from thinkalike.encoding.settings import Settings, make_settings
+from thinkalike.encoding.settings import Option, Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import QuadraticTarget, Target
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
+
+if TYPE_CHECKING:
+    from thinkalike.stimuli.table import Stimuli
+
+Features = Union[pd.DataFrame, "Stimuli", np.ndarray]
+"""(n_items, n_features): a table, the stimuli that carry one, or plain numbers"""
 
 
 @dataclass(frozen=True)
@@ -100,15 +107,15 @@ def set_moments(
 
 
 def plan_encoding(
-    features: Any,
+    features: Features,
     *,
     preset: str = "default",
     groups: Mapping[str, Sequence[str]] | None = None,
-    together: str | Sequence[Any] | np.ndarray | None = None,
-    folds: Sequence[Any] | np.ndarray | None = None,
+    together: npt.ArrayLike | None = None,
+    folds: npt.ArrayLike | None = None,
     duplicates: str = "together",
     coded: FeatureDifferences | None = None,
-    **settings: Any,
+    **settings: Option,
 ) -> EncodingPlan:
     """Code the features, make the folds, and find the patterns of their pairs.
 
@@ -165,12 +172,12 @@ def plan_encoding(
     )
 
 
-def is_stimuli(features: Any) -> bool:
+def is_stimuli(features: Features) -> TypeGuard[Stimuli]:
     """Whether these are Stimuli, or like them; a table may have columns of any name."""
     return not isinstance(features, pd.DataFrame) and hasattr(features, "features")
 
 
-def feature_table(features: Any) -> pd.DataFrame:
+def feature_table(features: Features) -> pd.DataFrame:
     """The DataFrame of features, which Stimuli carry and plain arrays become."""
     table = features.features if is_stimuli(features) else features
     if isinstance(table, np.ndarray):
@@ -221,7 +228,7 @@ def judge_each(
     return judged
 
 
-def together_labels(features: Any, together: Any, n_items: int) -> np.ndarray | None:
+def together_labels(features: Features, together: npt.ArrayLike | None, n_items: int) -> np.ndarray | None:
     """Which items share a fold, as numbers of shape (n_items,); None if every item is on its own."""
     if is_stimuli(features):
         if together is None:

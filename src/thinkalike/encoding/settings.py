@@ -7,19 +7,21 @@ split (80 : 20), 50 permutations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from thinkalike.encoding.importance import IMPORTANCES
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.options import LARGEST_SEED, refuse_other_names, whole_number
-from thinkalike.pairs.distances import DISTANCES
+from thinkalike.pairs.distances import DISTANCES, DistanceLike
 from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.stimuli.differences import MISSING, ORDERED
 
+Option: TypeAlias = Any
+"""The value of a setting by its name: `Settings` knows its type, and checks it"""
 ALPHAS = tuple(float(a) for a in 10.0 ** np.arange(-4, 5))
 
 
@@ -29,23 +31,37 @@ class Settings:
 
     Attributes
     ----------
+    preset : str
+        The name in `PRESETS` that these started from.
+    distance : a name in `thinkalike.pairs.distances.DISTANCES`, or a callable (A, B) → (len(A), len(B))
     target : {"squared", "minmax"}
         The squared distance; or the distance scaled to [0, 1] over all pairs, then squared.
     ordered, missing : see `thinkalike.stimuli.differences.code_features`
     interactions : bool
         Full W, positive semi-definite, instead of diagonal.
-    alpha : float or "cv"
+    intercept : bool
+        Whether a constant, the noise floor, is fitted too.
+    alpha, alphas : float or "cv"; tuple of float
         The ridge penalty on the sum of squares over pairs; "cv" chooses among `alphas`.
     select : {"spearman", "mse"}
         How α is chosen: by ρ, averaged over inner folds; or by squared error on one inner split.
-    folds_over : {"items", "pairs"}
-    importance : a name in `IMPORTANCES`
+    folds_over, n_folds : {"items", "pairs"}; int, at least 2
+    importance, n_permutations : a name in `IMPORTANCES`; int, for those that permute
+    seed : int
+        Of folds, permutations and samples of pairs.
     max_pairs : int
         Scores are on all pairs of a fold, or on a seeded sample of so many.
+
+    Examples
+    --------
+    >>> from thinkalike.encoding import PRESETS
+    >>> from thinkalike.encoding.settings import make_settings
+    >>> make_settings(n_folds=10).n_folds, PRESETS["salle2024"].folds_over
+    (10, 'pairs')
     """
 
     preset: str = "default"
-    distance: str | Callable[..., Any] = "euclidean"
+    distance: DistanceLike = "euclidean"
     target: str = "squared"
     ordered: str = "indicator"
     missing: str = "ignore"
@@ -66,9 +82,9 @@ class Settings:
         """The name in `DESIGNS`."""
         return "full" if self.interactions else "diagonal"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
-        values = asdict(self)
+        values: dict[str, object] = asdict(self)
         values["alphas"] = list(self.alphas)
         if callable(self.distance):
             values["distance"] = getattr(self.distance, "__qualname__", repr(self.distance))
@@ -87,6 +103,7 @@ PRESETS = {
         n_permutations=50,
     ),
 }
+"""Name → settings: "default" is what we recommend, "salle2024" what the paper's authors did"""
 
 _CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "target": ("target", ("squared", "minmax")),
@@ -98,14 +115,14 @@ _CHOICES: dict[str, tuple[str, Collection[str]]] = {
 }
 
 
-def make_settings(preset: str = "default", **changes: Any) -> Settings:
+def make_settings(preset: str = "default", **changes: Option) -> Settings:
     """The settings of a preset, with changes; a change to None keeps the preset's choice."""
     if preset not in PRESETS:
         raise UnknownName.among("preset", preset, PRESETS)
     return change_settings(PRESETS[preset], **changes)
 
 
-def change_settings(settings: Settings, **changes: Any) -> Settings:
+def change_settings(settings: Settings, **changes: Option) -> Settings:
     """Other settings with some changes; a change to None is none."""
     known = [f.name for f in fields(Settings) if f.name != "preset"]
     refuse_other_names(changes, known)

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from thinkalike.activations.store import refuse_masked
@@ -160,16 +161,17 @@ def _rounding(n_units: int) -> float:
     return float((8 + 4 * np.sqrt(n_units)) * np.finfo(float).eps)
 
 
-def as_activations(X: Any, *, n_items: int | None = None, dimensions: int = 2) -> np.ndarray:
+def as_activations(X: npt.ArrayLike, *, n_items: int | None = None, dimensions: int = 2) -> np.ndarray:
     """X as a finite float array (n_items, n_units), of one unit if it is a vector; torch tensors too.
 
     Parameters
     ----------
     dimensions : 2, or 3 for repeated measurements (n_runs, n_items, n_units)
     """
-    if hasattr(X, "detach"):  # a torch tensor, without importing torch
-        X = X.detach().cpu()
-        X = (X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy()
+    detach = getattr(X, "detach", None)  # a torch tensor has it; found without importing torch
+    if detach is not None:
+        tensor = detach().cpu()
+        X = (tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor).numpy()
     refuse_masked(X, "X")
     X = np.asarray(X)
     if X.dtype.kind not in "fiub":
@@ -191,7 +193,7 @@ def as_activations(X: Any, *, n_items: int | None = None, dimensions: int = 2) -
     return np.ascontiguousarray(X)
 
 
-def make_target(X: Any, distance: DistanceLike, *, whitener: np.ndarray | None = None) -> Target:
+def make_target(X: npt.ArrayLike, distance: DistanceLike, *, whitener: np.ndarray | None = None) -> Target:
     """The squared distances between the rows of X.
 
     Parameters
@@ -201,13 +203,19 @@ def make_target(X: Any, distance: DistanceLike, *, whitener: np.ndarray | None =
     distance : a name in `DISTANCES`, or a callable (A, B) → (len(A), len(B))
     whitener : array of shape (n_units, n_units), optional
         For "mahalanobis", from `whitening`; computed from X if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> make_target(np.array([[0.0, 0.0], [3.0, 4.0]]), "euclidean").within(np.arange(2))[0]
+    array([25.])
     """
     if callable(distance):
-        X = as_activations(X)
-        return BlockTarget(lambda rows, columns: distance(X[rows], X[columns]), len(X))
+        rows_of = as_activations(X)
+        return BlockTarget(lambda rows, columns: distance(rows_of[rows], rows_of[columns]), len(rows_of))
     if distance == "mahalanobis":
-        X = as_activations(X)
-        z = (X - X.mean(axis=0, dtype=float)) @ (whitening(X) if whitener is None else whitener)
+        x = as_activations(X)
+        z = (x - x.mean(axis=0, dtype=float)) @ (whitening(x) if whitener is None else whitener)
         target: Target = QuadraticTarget(((1.0, z),))
     else:
         target = DISTANCES[distance](X)
@@ -232,21 +240,20 @@ def whitening(X: np.ndarray) -> np.ndarray:
     return whitener
 
 
-def _euclidean(X: Any) -> Target:
+def _euclidean(X: npt.ArrayLike) -> Target:
     return QuadraticTarget(((1.0, as_activations(X)),))
 
 
-def _cosine(X: Any) -> Target:
-    X = as_activations(X)
-    return QuadraticTarget(((1.0, _unit_rows(X, "cosine", "is zero")),))
+def _cosine(X: npt.ArrayLike) -> Target:
+    return QuadraticTarget(((1.0, _unit_rows(as_activations(X), "cosine", "is zero")),))
 
 
-def _correlation(X: Any) -> Target:
-    X = as_activations(X)
-    return QuadraticTarget(((1.0, _unit_rows(centred_rows(X), "correlation", "is the same in every unit")),))
+def _correlation(X: npt.ArrayLike) -> Target:
+    rows = centred_rows(as_activations(X))
+    return QuadraticTarget(((1.0, _unit_rows(rows, "correlation", "is the same in every unit")),))
 
 
-def _crossnobis(X: Any) -> Target:
+def _crossnobis(X: npt.ArrayLike) -> Target:
     runs = as_activations(X, dimensions=3)
     R = len(runs)
     if R < 2:
@@ -259,12 +266,12 @@ def _crossnobis(X: Any) -> Target:
     return QuadraticTarget(tuple(terms))
 
 
-def _manhattan(X: Any) -> Target:
-    X = as_activations(X).astype(float)
-    return BlockTarget(lambda rows, columns: cdist(X[rows], X[columns], "cityblock"), len(X))
+def _manhattan(X: npt.ArrayLike) -> Target:
+    x = as_activations(X).astype(float)
+    return BlockTarget(lambda rows, columns: cdist(x[rows], x[columns], "cityblock"), len(x))
 
 
-def _precomputed(X: Any) -> Target:
+def _precomputed(X: npt.ArrayLike) -> Target:
     D = as_activations(X)
     if D.shape[0] != D.shape[1]:
         raise InvalidInput(f"Got a matrix of distances of shape {D.shape}: give (n_items, n_items).")
@@ -287,14 +294,14 @@ def _precomputed(X: Any) -> Target:
     return BlockTarget(lambda rows, columns: D[np.ix_(rows, columns)], len(D))
 
 
-def _given(name: str, given: object) -> Callable[[Any], Target]:
+def _given(name: str, given: object) -> Callable[[npt.ArrayLike], Target]:
     """A distance that others add: a function (A, B) → distances (len(A), len(B))."""
     if not callable(given):
         raise InvalidInput(f"The distance {name!r} is {given!r}: give a function (A, B) → (len(A), len(B)).")
     return lambda X: make_target(X, given)
 
 
-DISTANCES: Registry[Callable[[Any], Target]] = Registry(
+DISTANCES: Registry[Callable[[npt.ArrayLike], Target]] = Registry(
     "distance",
     "thinkalike.distances",
     {

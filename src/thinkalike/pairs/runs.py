@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import as_activations
 
 
-def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
+def stack_runs(features: pd.DataFrame, X: npt.ArrayLike, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Repeated measurements, one row each, as one table of items and an array (n_runs, n_items, n_units).
 
     Parameters
@@ -22,7 +21,7 @@ def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFram
     X : array of shape (n_measurements, n_units)
     """
     table, item = items_of_runs(features, run=run)
-    X = as_activations(X, n_items=len(features))
+    x = as_activations(X, n_items=len(features))
     number, runs = pd.factorize(features[run], sort=True)
     if (number < 0).any():
         raise InvalidInput(
@@ -38,8 +37,8 @@ def stack_runs(features: pd.DataFrame, X: Any, *, run: str) -> tuple[pd.DataFram
         raise InvalidInput(
             f"Item {table.index[i]} was not measured in run {runs[r]}: crossnobis needs every item in each."
         )
-    total = np.zeros((len(runs), len(table), X.shape[1]))
-    np.add.at(total, (number, item), X)
+    total = np.zeros((len(runs), len(table), x.shape[1]))
+    np.add.at(total, (number, item), x)
     return table, total / counts[:, :, None]
 
 

@@ -25,20 +25,23 @@ MASKED_SHARE = 0.15
 class LabelledTexts:
     """Texts, or pairs of texts such as premise and hypothesis, with the class of each.
 
-    Hand them to `ta.stitch` in the place of running text, to stitch two sequence classifiers:
-
-    >>> data = LabelledTexts([("A man sleeps.", "A man is awake."), …], [2, …])      # doctest: +SKIP
-    >>> result = ta.stitch(bert_a, bert_b, data, kind="identity")                    # doctest: +SKIP
-    >>> result.to_frame()[["layer_bottom", "accuracy", "accuracy_drop", "low", "high"]]   # doctest: +SKIP
-
-    `bert_a` and `bert_b` are loaded `…ForSequenceClassification` models, or names; models without a place
-    they came from need `tokenizer=`. With kind="identity" all examples are used for the penalty; any other
-    kind is fitted on some of them and judged on the rest.
+    Hand them to `ta.stitch` in the place of running text, to stitch two sequence classifiers, as in
+    `ta.stitch(bert_a, bert_b, data, kind="identity")`. These are `…ForSequenceClassification` models, or
+    names; models without a place they came from need `tokenizer=`. With kind="identity" all examples are used
+    for the penalty; any other kind is fitted on some of them and judged on the rest.
 
     Attributes
     ----------
-    labels
+    texts : sequence of str, or of pairs of str
+    labels : sequence of int
         Numbers of classes, as the output layer of the top has them.
+
+    Examples
+    --------
+    >>> from thinkalike.stitching import LabelledTexts
+    >>> pairs = [("A man sleeps.", "A man is awake."), ("A dog runs.", "An animal moves.")]
+    >>> len(LabelledTexts(pairs, [2, 0]))
+    2
     """
 
     texts: Sequence[str | tuple[str, str]]

@@ -37,8 +37,15 @@ class StitchedModel(nn.Module):
 
     Examples
     --------
-    >>> stitched = StitchedModel(gpt2, distilgpt2, 6, 3, phi)        # doctest: +SKIP
-    >>> stitched(input_ids=ids, attention_mask=mask).logits           # doctest: +SKIP
+    The first layer of one bundled model under the last two of another, as they are:
+
+    >>> import torch
+    >>> from thinkalike.stitching import StitchedModel
+    >>> from thinkalike.systems import bundled
+    >>> gelu, solu = bundled.load("nano-gelu-3l")[0], bundled.load("nano-solu-3l")[0]
+    >>> stitched = StitchedModel(gelu, solu, 1, 1)
+    >>> stitched(input_ids=torch.tensor([[5, 6, 7]])).logits.shape[:2]
+    torch.Size([1, 3])
     """
 
     def __init__(
