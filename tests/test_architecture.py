@@ -20,6 +20,7 @@ ORDER = [
     "files",
     "options",
     "progress",
+    "ownership",
     "lazy",
     "provenance",
     "parallel",

@@ -117,9 +117,16 @@ def write_json(content: Mapping[str, Any], path: Path) -> str:
     ...     read_json(Path(folder, "x.json"))
     {'seed': 0, 'low': None}
     """
-    sealed = {SEAL: (MARK + ZEROS).decode(), **plain(content)}
-    text = json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    return write_sealed(text.encode(), path)
+    data = sealed_json(content)
+    write_bytes(data, path)
+    return str(seal_of(data))
+
+
+def sealed_json(content: Mapping[str, Any]) -> bytes:
+    """What `write_json` writes."""
+    marked = {SEAL: (MARK + ZEROS).decode(), **plain(content)}
+    text = json.dumps(marked, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return _sealed(text.encode(), last=False)
 
 
 def read_json(path: Path, *, way_out: str = ANEW) -> dict[str, Any]:
@@ -182,13 +189,17 @@ def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarra
 
 def write_sealed(data: bytes, path: Path, *, last: bool = False) -> str:
     """Write bytes with the seal where its mark stands, the first or the last of such; returns the seal."""
+    sealed = _sealed(data, last=last)
+    write_bytes(sealed, path)
+    return str(seal_of(sealed))
+
+
+def _sealed(data: bytes, *, last: bool) -> bytes:
     place = (data.rfind if last else data.find)(MARK + ZEROS)
     if place < 0:
-        raise ValueError(f"There is no room for a seal in what is to be {path}.")
-    seal = sha256(data).hexdigest()
+        raise ValueError("There is no room for a seal in what is to be written.")
     start = place + len(MARK)
-    write_bytes(data[:start] + seal.encode() + data[start + len(seal) :], path)
-    return seal
+    return data[:start] + sha256(data).hexdigest().encode() + data[start + len(ZEROS) :]
 
 
 def read_sealed(path: Path, *, seal: str | None = None, way_out: str = ANEW) -> bytes:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thinkalike.activations.cache import cache_path
-from thinkalike.activations.reader import done_chunks, open_store
+from thinkalike.activations.reader import FORMAT, damaged_chunks, done_chunks, is_complete, open_store
 from thinkalike.activations.run import Target, layer_labels, run
 from thinkalike.activations.shown import Shown, as_shown
 from thinkalike.activations.store import Activations
-from thinkalike.activations.writer import MemoryWriter, Writer, check_free
+from thinkalike.activations.writer import MemoryWriter, Writer, check_free, owning_store
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
 from thinkalike.systems import signals, words
@@ -204,16 +204,29 @@ def _extract(
     out: str | Path | None,
     cache: bool,
 ) -> Activations:
-    place, attributes, done = out, _attributes(subject, settings), frozenset[int]()
-    if place is not None or cache:
-        attributes["shown"] = shown.fingerprint
-        attributes["key"] = _key(subject, attributes, processor)
-        place = place or cache_path(subject.about["model"], attributes["key"])
-        check_free(place, attributes)
-        done, n_chunks = done_chunks(place)
-        if n_chunks and len(done) == n_chunks:
-            return _as_shown(open_store(place), shown, subject.system)
+    attributes = _attributes(subject, settings)
+    if out is None and not cache:
+        return _as_shown(_compute(subject, shown, settings, processor, attributes), shown, subject.system)
+    attributes["shown"] = shown.fingerprint
+    attributes["key"] = _key(subject, attributes, processor)
+    place = out or cache_path(subject.about["model"], attributes["key"])
+    check_free(place, attributes)
+    if not is_complete(place) or damaged_chunks(place):
+        with owning_store(place, attributes):
+            if not is_complete(place):  # else it was finished while we waited
+                _compute(subject, shown, settings, processor, attributes, place)
+    return _as_shown(open_store(place), shown, subject.system)
 
+
+def _compute(
+    subject: Subject,
+    shown: Shown,
+    settings: Settings,
+    processor: Any,
+    attributes: dict[str, Any],
+    place: str | Path | None = None,
+) -> Activations:
+    """Run the model over what is lacking at `place`, or over all if nothing is to be kept."""
     stack = subject.load()
     source = _source(stack, subject, shown, settings, processor)
     if isinstance(source, TextSource):
@@ -245,14 +258,13 @@ def _extract(
         labels=attributes["layers"],
         site=settings.site,
         system=subject.system,
-        done=done,
+        done=frozenset[int]() if place is None else done_chunks(place)[0],
     )
     if place is not None:
-        return _as_shown(open_store(place), shown, subject.system)
-    found = Activations.from_arrays(
+        return open_store(place)
+    return Activations.from_arrays(
         memory[0].matrices, system=subject.system, items=source.rows, metadata=attributes["metadata"]
     )
-    return _as_shown(found, shown, subject.system)
 
 
 def _attributes(subject: Subject, settings: Settings) -> dict[str, Any]:
@@ -276,6 +288,7 @@ def _key(subject: Subject, attributes: dict[str, Any], processor: Any) -> str:
             "image library": "torchvision" if find_spec("torchvision") else "pillow",
             "how": {name: value for name, value in attributes["metadata"].items() if name not in names},
             "at once": [TOKENS_AT_ONCE, SIGNALS_AT_ONCE],
+            "format": FORMAT,
         }
     )
 

@@ -11,10 +11,11 @@ import numpy as np
 import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
+from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
 
-FORMAT = 1
+FORMAT = 2
 
 
 def is_local(path: str | Path) -> bool:
@@ -26,6 +27,8 @@ def describe(path: str | Path) -> dict[str, Any] | None:
     try:
         with reading(path):
             attributes = dict(zarr.open_group(str(path), mode="r").attrs)
+            if has_seals(path):
+                check_seals(path)
     except (GroupNotFoundError, NodeNotFoundError, FileNotFoundError):
         return None
     found = attributes.get("thinkalike")
@@ -34,7 +37,7 @@ def describe(path: str | Path) -> dict[str, Any] | None:
     if found.get("format") != FORMAT:
         raise StoreError(
             f"The store at {path} has format {found.get('format')}, but this version reads format {FORMAT}: "
-            "extract again."
+            "delete it and extract again."
         )
     return found
 
@@ -50,6 +53,23 @@ def done_chunks(path: str | Path) -> tuple[frozenset[int], int]:
     return frozenset(np.flatnonzero(done).tolist()), len(done)
 
 
+def damaged_chunks(path: str | Path) -> list[int]:
+    """Of the chunks that are there, those that cannot be read in every layer."""
+    if not has_seals(path):  # nothing is there yet
+        return []
+    group = zarr.open_group(str(path), mode="r")
+    arrays: list[Any] = [array for _, array in group["layers"].arrays()]  # type: ignore[union-attr]
+    return [chunk for chunk in sorted(done_chunks(path)[0]) if not all(_is_whole(a, chunk) for a in arrays)]
+
+
+def _is_whole(array: Any, chunk: int) -> bool:
+    rows = array.chunks[0]
+    try:
+        return not np.isnan(array[chunk * rows : (chunk + 1) * rows]).any()
+    except (ValueError, OSError):
+        return False
+
+
 def is_complete(path: str | Path) -> bool:
     """Whether there is a store at `path`, with all its chunks."""
     done, n_chunks = done_chunks(path)
@@ -61,6 +81,7 @@ def open_store(path: str | Path) -> Activations:
     about = describe(path)
     if about is None:
         raise StoreError(f"There is no store of activations at {path}.")
+    check_seals(path)
     done, n_chunks = done_chunks(path)
     if not n_chunks or len(done) < n_chunks:
         raise StoreError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +19,13 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.errors import ContainsArrayError
 
-from thinkalike.activations.reader import FORMAT, describe, is_complete, is_local
+from thinkalike.activations.reader import FORMAT, damaged_chunks, describe, is_complete, is_local
+from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
+from thinkalike.ownership import LOCK, owning
 
 ROWS_AT_ONCE = 1024
-STALE_SECONDS = 3600
 
 
 class Writer:
@@ -58,15 +58,14 @@ class Writer:
         check_free(path, attributes)
         n_rows = len(items)
         with writing(path):
-            _sweep(path)
             group = zarr.open_group(
                 str(path), mode="a", attributes={"thinkalike": {"format": FORMAT, **attributes}}
             )
             group.require_group("layers")
-            _array(group, "items", shape=(n_rows,), chunks=(n_rows,), dtype=str)[:] = np.array(
-                items, dtype=object
-            )
-            _array(group, "positions", shape=(n_rows,), chunks=(n_rows,), dtype="int64")[:] = positions
+            checked = {"compressors": [Crc32cCodec()]}
+            rows = {"shape": (n_rows,), "chunks": (n_rows,), **checked}
+            _array(group, "items", dtype=str, **rows)[:] = np.array(items, dtype=object)
+            _array(group, "positions", dtype="int64", **rows)[:] = positions
             self.layers = [
                 _array(
                     group,
@@ -77,13 +76,15 @@ class Writer:
                     fill_value=float("nan"),  # a chunk that is lost reads as NaN, which no layer may hold
                     filters=None,
                     serializer=BytesCodec(endian="little"),
-                    compressors=[Crc32cCodec()],
+                    **checked,
                     dimension_names=("item", f"unit_{number}"),
                 )
                 for number, width in enumerate(n_units)
             ]
             n_chunks = -(-n_rows // chunk_rows)
-            self._done = _array(group, "done", shape=(n_chunks,), chunks=(1,), dtype="uint8", fill_value=0)
+            flags = {"shape": (n_chunks,), "chunks": (1,), **checked}
+            self._done = _array(group, "done", dtype="uint8", fill_value=0, **flags)
+            write_seals(path, len(n_units))
 
     def is_done(self, chunk: int) -> bool:
         """Whether the chunk is there, whoever wrote it."""
@@ -136,26 +137,28 @@ def save(activations: Activations, path: str | Path) -> str | Path:
     """Write `activations` at `path`, where nothing may be yet but a part of the very same."""
     if is_complete(path):
         raise StoreError(f"There are activations at {path} already: choose another place, or delete them.")
-    writer = Writer(
-        path,
-        attributes={
-            "key": _digest(activations),
-            "shown": None,
-            "system": activations.system,
-            "layers": list(activations.layers),
-            "stimuli_digest": activations.stimuli_digest,
-            "metadata": dict(activations.metadata),
-        },
-        items=activations.items,
-        positions=np.arange(activations.n_items),
-        n_units=activations.n_units,
-        chunk_rows=min(ROWS_AT_ONCE, activations.n_items),
-    )
-    matrices = {layer: activations[layer] for layer in activations.layers}
-    for chunk, begin in enumerate(range(0, activations.n_items, writer.chunk_rows)):
-        if not writer.is_done(chunk):
-            rows = slice(begin, begin + writer.chunk_rows)
-            writer.write(chunk, {layer: matrix[rows] for layer, matrix in matrices.items()})
+    attributes = {
+        "key": _digest(activations),
+        "shown": None,
+        "system": activations.system,
+        "layers": list(activations.layers),
+        "stimuli_digest": activations.stimuli_digest,
+        "metadata": dict(activations.metadata),
+    }
+    with owning_store(path, attributes):
+        writer = Writer(
+            path,
+            attributes=attributes,
+            items=activations.items,
+            positions=np.arange(activations.n_items),
+            n_units=activations.n_units,
+            chunk_rows=min(ROWS_AT_ONCE, activations.n_items),
+        )
+        matrices = {layer: activations[layer] for layer in activations.layers}
+        for chunk, begin in enumerate(range(0, activations.n_items, writer.chunk_rows)):
+            if not writer.is_done(chunk):
+                rows = slice(begin, begin + writer.chunk_rows)
+                writer.write(chunk, {layer: matrix[rows] for layer, matrix in matrices.items()})
     return path
 
 
@@ -171,8 +174,9 @@ def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
     """Raise unless there is nothing at `path`, or a store of the same content."""
     found = describe(path)
     if found is None:
-        # Whoever was killed while writing the very first file leaves a .partial one.
-        if is_local(path) and any(file.suffix != ".partial" for file in Path(path).glob("*")):
+        # Whoever was killed while writing the very first file leaves a .partial one, and the lock.
+        left = [] if not is_local(path) else Path(path).glob("*")
+        if any(file.suffix != ".partial" and file.name != LOCK for file in left):
             raise StoreError(f"{path} is a folder with something else in it: choose a place of its own.")
         return
     if found["key"] == attributes["key"]:
@@ -221,9 +225,15 @@ def _array(group: zarr.Group, name: str, **layout: Any) -> Any:
     return array
 
 
-def _sweep(path: str | Path) -> None:
-    """Delete what processes left unfinished that were killed in the middle of a file, long enough ago."""
-    if is_local(path):
-        for leftover in Path(path).rglob("*.partial"):
-            if time.time() - leftover.stat().st_mtime > STALE_SECONDS:
-                leftover.unlink(missing_ok=True)
+@contextmanager
+def owning_store(path: str | Path, attributes: Mapping[str, Any]) -> Iterator[None]:
+    """Be the one who fills the store at `path`; for a place on the network that is not known."""
+    if not is_local(path):
+        yield
+        return
+    with owning(Path(path), lambda: check_free(path, attributes)):
+        for leftover in Path(path).rglob("*.partial"):  # of a process that was killed in the middle of a file
+            leftover.unlink(missing_ok=True)
+        for chunk in damaged_chunks(path):  # they are computed again
+            zarr.open_array(f"{path}/done", mode="r+")[chunk] = 0
+        yield

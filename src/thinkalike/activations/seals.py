@@ -1,0 +1,61 @@
+"""The files of a store that never change: what they held when they were written, so that damage is noticed.
+
+Chunks of layers carry checksums of their own. What describes them (the metadata of Zarr, the names and places
+of the rows) does not; its digests are in one more file, which lies with an array so that Zarr passes it over.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+from fsspec.core import url_to_fs
+
+from thinkalike.errors import DamagedFile
+from thinkalike.files import SEAL, seal_of, sealed_json, write_bytes
+
+SEALS = "done/seals.json"
+
+
+def write_seals(path: str | Path, n_layers: int) -> None:
+    """Note the digests of all files of the store that are written once."""
+    arrays = ["items", "positions", "done", *(f"layers/{number}" for number in range(n_layers))]
+    names = ["zarr.json", "layers/zarr.json", *(f"{name}/zarr.json" for name in arrays)]
+    names += ["items/c/0", "positions/c/0"]
+    files, root = url_to_fs(str(path))
+    data = sealed_json({name: sha256(files.cat_file(f"{root}/{name}")).hexdigest() for name in names})
+    if "://" in str(path):
+        files.pipe_file(f"{root}/{SEALS}", data)
+    else:
+        write_bytes(data, Path(path) / SEALS)
+
+
+def has_seals(path: str | Path) -> bool:
+    files, root = url_to_fs(str(path))
+    return bool(files.exists(f"{root}/{SEALS}"))
+
+
+def check_seals(path: str | Path) -> None:
+    """Raise `DamagedFile` unless every sealed file of the store is as it was."""
+    sealed = _read(path, SEALS)
+    if seal_of(sealed) is None:
+        raise _damaged(path, SEALS)
+    for name, digest in json.loads(sealed).items():
+        if name != SEAL and sha256(_read(path, name)).hexdigest() != digest:
+            raise _damaged(path, name)
+
+
+def _read(path: str | Path, name: str) -> bytes:
+    files, root = url_to_fs(str(path))
+    try:
+        return bytes(files.cat_file(f"{root}/{name}"))
+    except OSError as error:
+        raise _damaged(path, name) from error
+
+
+def _damaged(path: str | Path, name: str) -> DamagedFile:
+    return DamagedFile(
+        f"{path}/{name} is missing, damaged or was changed since it was written: delete {path} and extract "
+        "again."
+    )
