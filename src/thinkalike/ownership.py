@@ -22,23 +22,23 @@ SECONDS_BETWEEN = 0.1
 
 
 @contextmanager
-def owning(folder: Path, check: Callable[[], object]) -> Iterator[None]:
+def owning(folder: Path, check: Callable[[bool], object]) -> Iterator[None]:
     """Be the one who writes into `folder` while the block runs.
 
     Parameters
     ----------
     check : raises if the folder belongs to another run. It is called before anything is written, again
-        while waiting for the present owner to finish, and once more when the folder is ours.
+        while waiting for the present owner to finish (then with True), and once more when the folder is ours.
     """
-    check()
+    check(False)
     lock = FileLock(folder / LOCK)
     with writing(folder):
         if not _acquired(lock, 0):
             with progress(f"waiting for another run in {folder}", None):
                 while not _acquired(lock, SECONDS_BETWEEN):
-                    check()
+                    check(True)
     try:
-        check()
+        check(False)
         yield
     finally:
         with suppress(OSError):  # while it is ours: who waits for the old file sees that it is gone
@@ -57,12 +57,12 @@ def _acquired(lock: FileLock, seconds: float) -> bool:
 
 
 def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
-    """What differs between two descriptions, in words.
+    """What differs between two descriptions, in words; of digests only that they do.
 
     Examples
     --------
-    >>> differences({"seed": 0, "site": "mlp"}, {"seed": 1, "site": "mlp"})
-    'seed 0 there, 1 here'
+    >>> differences({"seed": 0, "site": "mlp", "text": "8" * 64}, {"seed": 1, "text": "9" * 64})
+    'seed: 0 there, 1 here; site: mlp there, none here; other text'
     """
     keys = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
     return "; ".join(_difference(key, theirs.get(key), ours.get(key)) for key in keys)
@@ -70,19 +70,18 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
 
 def _difference(key: str, there: Any, here: Any) -> str:
     if isinstance(there, Mapping) and isinstance(here, Mapping):
-        return f"{key}: {differences(there, here)}"
-    name = key.replace("_", " ")
-    if _is_digest(there) or _is_digest(here):
-        return f"other {name}"
-    if there is None or here is None:
-        return f"{name} {_short(here)} here, not there" if there is None else f"{name} {_short(there)} there"
-    return f"{name} {_short(there)} there, {_short(here)} here"
+        return differences(there, here)
+    if _is_digest(there) and _is_digest(here):
+        return f"other {key}"
+    return f"{key}: {_short(there)} there, {_short(here)} here"
 
 
 def _is_digest(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+    return isinstance(value, str) and len(value) >= 16 and set(value) <= set("0123456789abcdef")
 
 
 def _short(value: Any) -> str:
+    if value is None or _is_digest(value):
+        return "none" if value is None else "some"
     text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import torch
 import zarr
 
 import thinkalike as ta
-from thinkalike.activations.reader import open_store
-from thinkalike.activations.writer import STALE_SECONDS, Writer
+from thinkalike.activations.reader import damaged_chunks, open_store
+from thinkalike.activations.writer import Writer, owning_store
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
 
 
@@ -222,23 +221,52 @@ def test_a_cut_off_chunk(saved):
         open_store(saved)["V1"]
 
 
-@pytest.mark.parametrize("lost", ["layers/0/zarr.json", "positions/c/0", "items/c/0", "items/zarr.json"])
-def test_lost_parts(saved, lost):
-    (saved / lost).unlink()
-    with pytest.raises(StoreError, match="is damaged"):
-        open_store(saved)
+def read_all(path):
+    found = open_store(path)
+    return {layer: found[layer] for layer in found.layers}
 
 
-def test_garbage_for_metadata(saved):
-    (saved / "zarr.json").write_text("{")
-    with pytest.raises(StoreError, match="is damaged"):
-        open_store(saved)
+STATIC = ["zarr.json", "layers/zarr.json", "layers/0/zarr.json", "done/zarr.json", "done/seals.json"]
+STATIC += ["positions/c/0", "items/c/0", "items/zarr.json", "positions/zarr.json"]
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_damage_to_what_describes_the_layers(saved, name):
+    whole = (saved / name).read_bytes()
+    damages = [whole[:-1], whole[: len(whole) // 2], b"", b"{", b"[" * 50_000, whole + b" ", None]
+    damages += [
+        whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in range(0, len(whole), 1 + len(whole) // 40)
+    ]
+    for damaged in damages:
+        (saved / name).unlink() if damaged is None else (saved / name).write_bytes(damaged)
+        with pytest.raises(StoreError, match=r"delete .* extract again|no store|no Zarr group"):
+            open_store(saved)
+        (saved / name).write_bytes(whole)
+    open_store(saved)
+
+
+@pytest.mark.parametrize("name", ["layers/0/c/0/0", "layers/1/c/0/0", "done/c/0"])
+def test_damage_to_any_byte_of_a_chunk(saved, name):
+    whole = (saved / name).read_bytes()
+    for k in range(0, len(whole), 1 + len(whole) // 40):
+        (saved / name).write_bytes(whole[:k] + bytes([whole[k] ^ 16]) + whole[k + 1 :])
+        with pytest.raises(StoreError, match=r"is damaged .* delete it and extract again"):
+            read_all(saved)
+
+
+def test_damaged_chunks_are_found(saved):
+    chunk = saved / "layers/1/c/0/0"
+    whole = chunk.read_bytes()
+    for damaged in (whole[:-3], b"", whole[:9] + b"x" + whole[10:], None):
+        chunk.unlink() if damaged is None else chunk.write_bytes(damaged)
+        assert damaged_chunks(saved) == [0]
+        chunk.write_bytes(whole)
+    assert damaged_chunks(saved) == []
 
 
 def test_another_format(saved):
-    about = json.loads((saved / "zarr.json").read_text())
-    about["attributes"]["thinkalike"]["format"] = 99
-    (saved / "zarr.json").write_text(json.dumps(about))
+    zarr.open_group(str(saved), mode="r+").attrs["thinkalike"] = {"format": 99}
+    (saved / "done/seals.json").unlink()
     with pytest.raises(StoreError, match="has format 99"):
         open_store(saved)
 
@@ -329,14 +357,10 @@ def test_a_disk_that_may_not_be_written(tmp_path, monkeypatch):
 
 def test_leftovers_of_killed_processes_are_swept(tmp_path):
     writer(tmp_path / "m.zarr")
-    old, new = tmp_path / "m.zarr/layers/x.1.partial", tmp_path / "m.zarr/layers/y.2.partial"
-    for leftover in (old, new):
-        leftover.write_bytes(b"half")
-    long_ago = old.stat().st_mtime - STALE_SECONDS - 60
-    os.utime(old, (long_ago, long_ago))
-    writer(tmp_path / "m.zarr")
-    assert not old.exists()
-    assert new.exists()
+    left = tmp_path / "m.zarr/layers/x.1.partial"
+    left.write_bytes(b"half")
+    with owning_store(tmp_path / "m.zarr", attributes()):
+        assert not left.exists()
 
 
 def test_killed_while_writing_the_very_first_file(tmp_path):

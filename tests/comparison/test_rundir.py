@@ -16,13 +16,15 @@ from scipy.spatial.distance import cdist
 
 from thinkalike.activations import Activations
 from thinkalike.activations.writer import Writer
-from thinkalike.comparison import layerpass
+from thinkalike.comparison import comparing, layerpass, rundir
 from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.rundir import RunDirectory
 from thinkalike.errors import StoreError, UnknownName
 from thinkalike.files import file_name, read_json, write_json
 from thinkalike.stimuli import Stimuli
+from thinkalike.systems.subject import Subject
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 
@@ -141,7 +143,7 @@ def test_an_output_folder_that_holds_another_run(
     fewer = sentences.subset(np.arange(len(sentences)) < 100)
     cut = [Activations.from_arrays({0: a[0][:100]}, system=a.system, stimuli=fewer) for a in two]
     with pytest.raises(
-        StoreError, match=r"holds another run \(stimuli: [0-9a-f]{12}… there, [0-9a-f]{12}… here\)"
+        StoreError, match=r"holds another run \(80 sentences there, 34 here; 240 items there, 100 here\)"
     ):
         compare(cut, fewer, out=tmp_path / "run")
     moved = Activations.from_arrays(
@@ -151,6 +153,92 @@ def test_an_output_folder_that_holds_another_run(
         StoreError, match="holds other activations of ada: choose another folder, or give the system"
     ):
         compare([moved, two[1]], sentences, out=tmp_path / "run")
+
+
+def everything(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_finished_run_repeated_does_nothing(
+    tiny_models: dict[str, Path], sentences: Stimuli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = [str(tiny_models["tiny-bert"]), str(tiny_models["tiny-gpt2"])]
+    asked: dict[str, Any] = {"measures": "cka", "controls": "untrained", "resamples": 3}
+    made = compare(two, sentences, out=tmp_path / "run", **asked)
+    before = everything(tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("something was computed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(comparing, "pass_over_layers", refuse)
+        patch.setattr(Subject, "load", refuse)
+        assert_same(made, compare(two, sentences, out=tmp_path / "run", **asked))
+        assert everything(tmp_path) == before
+        with pytest.raises(pytest.fail.Exception):  # what else is asked for is computed
+            compare(two, sentences, out=tmp_path / "run", measures="cka", resamples=3)
+
+
+def test_damage_to_a_finished_run_is_made_good(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    two = list(world.values())[:2]
+    run = tmp_path / "run"
+    compare(two, sentences, resamples=3, out=run)
+    before = {path: content for path, (_, content) in everything(run).items()}
+    for name in ("stimuli.parquet", "tables/similarity-rsa.parquet", "systems/ada/profile.json"):
+        (run / name).write_bytes(before[run / name][:-9] + b"x" + before[run / name][-8:])
+        with pytest.raises(StoreError, match=rf"{name}|run the same comparison again|make the profile"):
+            Comparison.load(run)
+        compare(two, sentences, resamples=3, out=run)
+        assert {path: content for path, (_, content) in everything(run).items()} == before
+
+
+def test_files_that_do_not_belong_together(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    compare(list(world.values())[:2], sentences, out=run)
+    ada, bob = (run / "systems" / name / "profile.parquet" for name in ("ada", "bob"))
+    content = ada.read_bytes()
+    ada.write_bytes(bob.read_bytes())
+    with pytest.raises(StoreError, match=r"ada/profile\.parquet is another file than was written there"):
+        Comparison.load(run)
+    ada.write_bytes(content)
+    manifest = read_json(run / "run.json")
+    for broken in ({"rows": []}, {"matrices": {}}, {"items": 3}, {"seals": {}}):
+        write_json({**manifest, "results": {**manifest["results"], **broken}}, run / "run.json")
+        with pytest.raises(StoreError, match=r"run\.json does not hold what belongs there|shape|rows"):
+            Comparison.load(run)
+
+
+def test_killed_while_a_system_is_added(
+    world: dict[str, Activations], sentences: Stimuli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    compare(list(world.values())[:2], sentences, out=run)
+    with monkeypatch.context() as patch:
+        patch.setattr(rundir, "write_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            compare(list(world.values()), sentences, out=run)
+    with pytest.raises(
+        StoreError, match=r"is another file than was written .* run the same comparison again"
+    ):
+        Comparison.load(run)
+    assert compare(list(world.values()), sentences, out=run).systems == tuple(world)
+
+
+def test_a_run_that_is_being_made_belongs_to_its_owner(sentences: Stimuli, tmp_path: Path) -> None:
+    with RunDirectory.owned(tmp_path / "run", sentences, {"seed": 0}):
+        before = everything(tmp_path)
+        with (
+            pytest.raises(StoreError, match=r"holds another run \(seed: 0 there, 1 here\)"),
+            RunDirectory.owned(tmp_path / "run", sentences, {"seed": 1}),
+        ):
+            pytest.fail("it was let in")
+        assert everything(tmp_path) == before
+    with RunDirectory.owned(tmp_path / "run", sentences, {"seed": 1}) as free:
+        assert free.manifest()["identity"]["seed"] == 1
 
 
 def test_an_option_that_fails_leaves_the_folder_free(
@@ -181,7 +269,7 @@ def test_what_stays_together_is_part_of_the_run(
     two = list(world.values())[:2]
     labels = np.arange(len(sentences)) // 3
     compare(two, sentences, together=labels, out=tmp_path / "run")
-    with pytest.raises(StoreError, match=r"holds another run \(together: [0-9a-f]{16} there, None here\)"):
+    with pytest.raises(StoreError, match=r"holds another run \(together: some there, none here\)"):
         compare(two, sentences, out=tmp_path / "run")
 
 
@@ -265,7 +353,7 @@ def test_damaged_and_unfinished_runs(comparison: Comparison, tmp_path: Path) -> 
     with pytest.raises(StoreError, match="was not finished: run the same comparison again"):
         Comparison.load(run)
     write_json({**manifest, "format": 99}, run / "run.json")
-    with pytest.raises(StoreError, match=r"written by another version of thinkalike \(format 99, not 1\)"):
+    with pytest.raises(StoreError, match=r"written by another version of thinkalike \(format 99, not 2\)"):
         Comparison.load(run)
     (run / "run.json").write_text(json.dumps(manifest))
     with pytest.raises(StoreError, match=r"run\.json is damaged, or was changed since"):

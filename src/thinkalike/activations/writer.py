@@ -231,7 +231,7 @@ def owning_store(path: str | Path, attributes: Mapping[str, Any]) -> Iterator[No
     if not is_local(path):
         yield
         return
-    with owning(Path(path), lambda: check_free(path, attributes)):
+    with owning(Path(path), lambda _: check_free(path, attributes)):
         for leftover in Path(path).rglob("*.partial"):  # of a process that was killed in the middle of a file
             leftover.unlink(missing_ok=True)
         for chunk in damaged_chunks(path):  # they are computed again

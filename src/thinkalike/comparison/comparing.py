@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from thinkalike.comparison.similarity_matrix import FEATURES, layer_measure
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures.measure import Measure
 from thinkalike.options import local_folder, one_name
+from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed
 
@@ -86,19 +88,65 @@ def compare(
     if stimuli is None:
         stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     resamples = usual_resamples(preset) if resamples is None else resamples
-    plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+
+    def make_plan(shown: Stimuli) -> ProfilingPlan:
+        return plan_profiles(shown, preset=preset, resamples=resamples, **settings)
+
+    plan = make_plan(stimuli)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
-    run = None if out is None else RunDirectory.open(Path(out), stimuli, about)
-    work = _Work(stimuli, asked, run)
-    found = [work.activations(name, system) for name, system in named.items()]
-    copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
+    with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
+        work = _Work(stimuli, asked, run)
+        found = [work.activations(name, system) for name, system in named.items()]
+        copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
+        call = _call(run, plan, asked_measures, [*found, *copies.values()])
+        result = None if run is None else run.finished(call)
+        if result is None:
+            result = _compute(stimuli, found, copies, make_plan, others, about, run)
+            if run is not None:
+                run.write_results(result, call)
+    tell(result.cautions)
+    return result
+
+
+def _call(
+    run: RunDirectory | None,
+    plan: ProfilingPlan,
+    measures: Sequence[AnyMeasure],
+    systems: Sequence[Activations],
+) -> str | None:
+    """A digest of all that the results depend on; None if something has a name, but no identity."""
+    if run is None or callable(plan.encoding.settings.distance):
+        return None
+    if not all(isinstance(measure, str) for measure in measures):
+        return None
+    return digest_of(
+        {
+            "systems": {one.system: run.store_seal(one.system) for one in systems},
+            "order": [one.system for one in systems],
+            "measures": list(measures),
+            "settings": plan.settings,
+            "versions": versions(),
+        }
+    )
+
+
+def _compute(
+    stimuli: Stimuli,
+    found: list[Activations],
+    copies: dict[str, Activations],
+    make_plan: Callable[[Stimuli], ProfilingPlan],
+    measures: list[Measure],
+    about: Mapping[str, Any],
+    run: RunDirectory | None,
+) -> Comparison:
+    """Profile the systems and put the results together, over the items that all of them answer to."""
     shared = shared_items(stimuli, [*found, *copies.values()])
     if shared is not None:
         stimuli = stimuli.subset(shared)
         found = [subset_activations(one, stimuli) for one in found]
         copies = {name: subset_activations(copy, stimuli) for name, copy in copies.items()}
-        plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
+    plan = make_plan(stimuli)
     profiles, untrained, geometry = pass_over_layers(
         stimuli,
         found,
@@ -106,15 +154,11 @@ def compare(
         copies=copies,
         kept=lambda one: _kept(one, stimuli, plan, run),
         made=lambda profile: None if run is None else run.save_profile(profile),
-        keep_vectors=bool(others),
+        keep_vectors=bool(measures),
     )
-    result = assemble(
-        stimuli, profiles, found, geometry, plan, measures=others, untrained=untrained, settings=about
+    return assemble(
+        stimuli, profiles, found, geometry, plan, measures=measures, untrained=untrained, settings=about
     )
-    if run is not None:
-        run.write_results(result)
-    tell(result.cautions)
-    return result
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ resamples may change).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,19 @@ from typing import Any
 import numpy as np
 
 from thinkalike.activations.reader import is_complete
+from thinkalike.activations.seals import SEALS
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profile_files import load_profile, save_profile
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.results import read_results, write_results
-from thinkalike.errors import StoreError
-from thinkalike.files import file_name, plain, read_json, write_json
+from thinkalike.comparison.results import AGAIN, read_results, write_results
+from thinkalike.errors import DamagedFile, StoreError
+from thinkalike.files import file_name, plain, read_json, read_sealed, reading, seal_of, write_json
+from thinkalike.ownership import LOCK, differences, owning
 from thinkalike.stimuli.table import Stimuli
 
-FORMAT = 1
+FORMAT = 2
 FREE = ("resamples",)
 """Settings that may change from call to call: profiles are then made anew, activations are kept"""
 
@@ -41,21 +44,45 @@ class RunDirectory:
     root: Path
 
     @classmethod
-    def open(cls, root: Path, stimuli: Stimuli, identity: Mapping[str, Any]) -> RunDirectory:
-        """A new run, or the one that is there if it has the same stimuli and settings."""
+    @contextmanager
+    def owned(cls, root: Path, stimuli: Stimuli, identity: Mapping[str, Any]) -> Iterator[RunDirectory]:
+        """A new run, or the one that is there if it has the same stimuli and settings; ours for the block."""
         run = cls(root)
-        ours = plain({"stimuli": stimuli.digest, **{k: v for k, v in identity.items() if k not in FREE}})
-        if run.manifest_path.exists():
-            if run.manifest()["identity"] == ours:
-                return run
-            if not run.is_only_begun():
-                _refuse_other_run(root, run.manifest(), ours)
-        elif root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise StoreError(f"{root} is not empty and holds no run of thinkalike: choose another folder.")
-        root.mkdir(parents=True, exist_ok=True)
-        stimuli.save(root / "stimuli.parquet")
-        write_json({"format": FORMAT, "identity": ours}, run.manifest_path)
-        return run
+        ours = {"stimuli": stimuli.digest, **{k: v for k, v in identity.items() if k not in FREE}}
+        described = plain({"identity": ours, "shown": _counts(stimuli)})
+        with owning(root, lambda busy: run.refuse_other(described, busy=busy)):
+            begun = run.manifest() if run.manifest_path.exists() else {}
+            if begun.get("identity") != described["identity"] or not run.has_stimuli(begun["stimuli"]):
+                seal = seal_of(stimuli.save(run.stimuli_path).read_bytes())
+                kept = {k: v for k, v in begun.items() if begun.get("identity") == described["identity"]}
+                write_json({"format": FORMAT, **kept, **described, "stimuli": seal}, run.manifest_path)
+            yield run
+
+    def refuse_other(self, described: Mapping[str, Any], *, busy: bool) -> None:
+        """Raise if the folder holds, or is becoming, something else than the run that is described."""
+        if self.manifest_path.exists():
+            found = self.manifest()
+            if found["identity"] != described["identity"] and (busy or not self.is_only_begun()):
+                raise StoreError(
+                    f"{self.root} holds another run ({_unlike(found, described)}): choose another folder, or "
+                    "delete that one."
+                )
+        elif self.root.exists() and (not self.root.is_dir() or _has_files(self.root)):
+            raise StoreError(
+                f"{self.root} is not empty and holds no run of thinkalike: choose another folder."
+            )
+
+    def has_stimuli(self, seal: str) -> bool:
+        """Whether the file of the stimuli is there and whole."""
+        try:
+            read_sealed(self.stimuli_path, seal=seal)
+        except DamagedFile:
+            return False
+        return True
+
+    @property
+    def stimuli_path(self) -> Path:
+        return self.root / "stimuli.parquet"
 
     @property
     def manifest_path(self) -> Path:
@@ -71,7 +98,7 @@ class RunDirectory:
         return self.root / "tables"
 
     def manifest(self) -> dict[str, Any]:
-        found = read_json(self.manifest_path)
+        found = read_json(self.manifest_path, way_out=f"delete {self.root} and run the comparison again")
         if found.get("format") != FORMAT:
             raise StoreError(
                 f"{self.manifest_path} was written by another version of thinkalike (format "
@@ -87,10 +114,10 @@ class RunDirectory:
 
     def profile(self, system: str, settings: Mapping[str, Any]) -> Profile | None:
         """The profile that an earlier call made of this system with these settings, if any."""
-        path = self.profile_path(system)
-        if not path.with_name("profile.json").exists():
+        try:
+            found = load_profile(self.profile_path(system))
+        except DamagedFile:  # or not made yet
             return None
-        found = load_profile(path)
         return found if (found.system, found.settings) == (system, plain(settings)) else None
 
     def save_profile(self, profile: Profile) -> None:
@@ -110,21 +137,34 @@ class RunDirectory:
                 "give the system another name."
             )
 
-    def write_results(self, comparison: Comparison) -> None:
-        """Every table, and last the manifest."""
+    def write_results(self, comparison: Comparison, call: str | None = None) -> None:
+        """Every table, and last the manifest; `call` is a digest of all that was asked for."""
         results = write_results(comparison, self.tables)
-        write_json({**self.manifest(), "results": results}, self.manifest_path)
+        write_json({**self.manifest(), "results": results, "call": call}, self.manifest_path)
+
+    def finished(self, call: str | None) -> Comparison | None:
+        """The results of an earlier call that asked for the very same, if all of them are whole."""
+        if call is None or self.manifest().get("call") != call:
+            return None
+        try:
+            return load_comparison(self.root)
+        except DamagedFile:
+            return None
+
+    def store_seal(self, system: str) -> str | None:
+        """What names all that the activations of a system depend on."""
+        return seal_of((self.activations_path(system) / SEALS).read_bytes())
 
 
 def save_comparison(comparison: Comparison, root: Path) -> Path:
     """Write a comparison into a folder of its own, activations and all."""
-    run = RunDirectory.open(root, comparison.stimuli, comparison.settings)
-    for activations in (comparison.activations or {}).values():
-        run.keep_activations(activations)
-    copies = [] if comparison.controls is None else comparison.controls.profiles.values()
-    for profile in (*comparison.profiles.values(), *copies):
-        run.save_profile(profile)
-    run.write_results(comparison)
+    with RunDirectory.owned(root, comparison.stimuli, comparison.settings) as run:
+        for activations in (comparison.activations or {}).values():
+            run.keep_activations(activations)
+        copies = [] if comparison.controls is None else comparison.controls.profiles.values()
+        for profile in (*comparison.profiles.values(), *copies):
+            run.save_profile(profile)
+        run.write_results(comparison)
     return root
 
 
@@ -133,11 +173,17 @@ def load_comparison(root: Path) -> Comparison:
     run = RunDirectory(root)
     if not run.manifest_path.exists():
         raise StoreError(f"{root} holds no run of thinkalike: give a folder that `thinkalike compare` made.")
-    results = run.manifest().get("results")
-    if results is None:
+    manifest = run.manifest()
+    if manifest.get("results") is None:
         raise StoreError(f"The run in {root} was not finished: run the same comparison again, it resumes.")
+    with reading(run.manifest_path, AGAIN):
+        return _comparison(run, manifest["results"], manifest["stimuli"])
+
+
+def _comparison(run: RunDirectory, results: Mapping[str, Any], seal: str) -> Comparison:
     copies: Mapping[str, str] = (results["controls"] or {}).get("systems", {})
-    stimuli = Stimuli.from_table(root / "stimuli.parquet")
+    read_sealed(run.stimuli_path, seal=seal, way_out=AGAIN)
+    stimuli = Stimuli.from_table(run.stimuli_path)
     compared = stimuli.items.index.isin(results["items"])
     if not compared.all():
         stimuli = stimuli.subset(compared)
@@ -164,16 +210,23 @@ def _open_activations(
     return {name: subset_activations(one, stimuli) for name, one in found.items()}
 
 
-def _refuse_other_run(root: Path, manifest: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    theirs = manifest["identity"]
-    for key in sorted({*theirs, *ours}):
-        if theirs.get(key) != ours.get(key):
-            raise StoreError(
-                f"{root} holds another run ({key}: {_short(theirs.get(key))} there, {_short(ours.get(key))} "
-                "here): choose another folder, or delete that one."
-            )
+def _counts(stimuli: Stimuli) -> dict[str, int]:
+    return {
+        "sentences": len(stimuli.sentences),
+        "items": len(stimuli),
+        "features": len(stimuli.features.columns),
+    }
 
 
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 24 else f"{text[:12]}…"
+def _unlike(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """How two runs differ: by what was shown if that can be counted, and by settings."""
+    there, here = theirs["shown"], ours["shown"]
+    counts = [f"{there[name]} {name} there, {here[name]} here" for name in here if there[name] != here[name]]
+    settings = [
+        one["identity"] if not counts else {**one["identity"], "stimuli": None} for one in (theirs, ours)
+    ]
+    return "; ".join([*counts, *filter(None, [differences(*settings)])])
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.name != LOCK for path in folder.iterdir())
