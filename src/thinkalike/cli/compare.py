@@ -107,12 +107,20 @@ def run_comparison(
     from thinkalike.comparison import compare as run
     from thinkalike.comparison.cautions import CautionWarning
 
+    before = _bytes_of(out / "run.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)  # they are in the closing words
         comparison = run(named, stimuli, out=out, **options)
+    again = before is not None and before == _bytes_of(out / "run.json")
     page = None
     if report:
-        from thinkalike.report import write_report
+        from thinkalike.report.page import PAGE, is_current, write_report
 
-        page = write_report(comparison, out)
+        page = out / PAGE if is_current(out) else write_report(comparison, out)
     close(comparison, page)
+    if again:
+        typer.echo("This run was finished before: all was there, and nothing was computed anew.")
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None

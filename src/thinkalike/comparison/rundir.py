@@ -222,10 +222,9 @@ def _unlike(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     """How two runs differ: by what was shown if that can be counted, and by settings."""
     there, here = theirs["shown"], ours["shown"]
     counts = [f"{there[name]} {name} there, {here[name]} here" for name in here if there[name] != here[name]]
-    settings = [
-        one["identity"] if not counts else {**one["identity"], "stimuli": None} for one in (theirs, ours)
-    ]
-    return "; ".join([*counts, *filter(None, [differences(*settings)])])
+    known = {"stimuli": None} if counts else {}  # the counts say it better
+    settings = differences({**theirs["identity"], **known}, {**ours["identity"], **known})
+    return "; ".join(filter(None, [*counts, settings]))
 
 
 def _has_files(folder: Path) -> bool:

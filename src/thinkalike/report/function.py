@@ -83,7 +83,11 @@ class FunctionSection:
 
 def find_stitchings(directory: Path) -> list[StitchResult]:
     """The stitchings of a run directory, in the order of their names."""
-    return [StitchResult.load(path.parent) for path in sorted((directory / FOLDER).glob("*/stitching.json"))]
+    return [StitchResult.load(path.parent) for path in stitching_files(directory)]
+
+
+def stitching_files(directory: Path) -> list[Path]:
+    return sorted((directory / FOLDER).glob("*/stitching.json"))
 
 
 def function_section(comparison: Comparison, results: Sequence[StitchResult]) -> FunctionSection:

@@ -19,11 +19,12 @@ from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
-from thinkalike.files import write_text
+from thinkalike.files import seal_of, write_text
 from thinkalike.progress import progress
+from thinkalike.provenance import digest_of
 from thinkalike.report import frames
 from thinkalike.report.figures import page_specs
-from thinkalike.report.function import FunctionSection, find_stitchings, function_section
+from thinkalike.report.function import FunctionSection, find_stitchings, function_section, stitching_files
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
 from thinkalike.stitching.result import StitchResult
@@ -58,9 +59,30 @@ def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> P
     """
     directory = Path(directory)
     path = directory / PAGE
-    html = render(comparison, tables=find_tables(directory), stitchings=find_stitchings(directory))
+    html = render(
+        comparison,
+        tables=find_tables(directory),
+        stitchings=find_stitchings(directory),
+        key=page_key(directory),
+    )
     write_text(html, path)
     return path
+
+
+def page_key(directory: Path) -> str:
+    """What the page of a run directory depends on: its results, its stitchings, and us."""
+    sources = [directory / "run.json", *stitching_files(directory)]
+    seals = [seal_of(path.read_bytes()) for path in sources if path.is_file()]
+    return digest_of({"sources": seals, "thinkalike": thinkalike.__version__})
+
+
+def is_current(directory: Path) -> bool:
+    """Whether the page is there and shows what the run directory holds."""
+    try:
+        with (directory / PAGE).open(encoding="utf-8") as file:
+            return page_key(directory) in file.read(4096)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def render(
@@ -68,6 +90,7 @@ def render(
     *,
     tables: dict[str, list[str]] | None = None,
     stitchings: Sequence[StitchResult] = (),
+    key: str = "",
 ) -> str:
     """The page as text; `tables` are its links: name of a table → files, relative to the page."""
     with progress("Report", 4) as step:
@@ -90,6 +113,7 @@ def render(
             themes=THEMES,
             shapes=SHAPES,
             tables=tables or {},
+            key=key,
             descriptions=_other_measures(comparison) | DESCRIPTIONS,
             version=thinkalike.__version__,
         )
