@@ -39,17 +39,18 @@ def make_job() -> tuple[Any, Any]:
     from thinkalike.stitching.examples import Examples
     from thinkalike.stitching.job import Job
     from thinkalike.stitching.stitches import all_stitches
-    from thinkalike.stitching.systems import open_system
+    from thinkalike.systems.batch import Batch
+    from thinkalike.systems.system import open_system
 
     bottom, top = (
-        open_system(decoder(name, seed), tokenizer="none", name=name)
+        open_system(decoder(name, seed), tokenizer="none", name=name, head="own")
         for seed, name in enumerate(("gelu", "solu"))
     )
     stitches = all_stitches([(k, k) for k in range(4)], floor=False, ceiling=False)
     ids = np.random.default_rng(0).integers(5, 4096, (8 * ROWS, LENGTH))
     targets = np.roll(ids, -1, axis=1)
     targets[:, -1] = -100
-    examples = Examples(ids, np.ones(ids.shape, dtype=bool), targets, np.zeros_like(ids))
+    examples = Examples(Batch(ids, np.ones(ids.shape, dtype=bool)), targets, np.zeros_like(ids))
     return Job({"pair": bottom}, top, stitches), examples
 
 
@@ -59,7 +60,7 @@ def bare_step(job: Any, batch: Any) -> None:
     from torch.nn.functional import cross_entropy
 
     bottom, top = job.bottoms["pair"].model, job.top.model
-    ids, states = batch.inputs["input_ids"], []
+    ids, states = torch.from_numpy(batch.tokens.ids), []
     positions = torch.arange(ids.shape[1])[None]
     with torch.no_grad():
         x = bottom.model.embed_tokens(ids) + bottom.model.embed_positions(positions)
@@ -77,22 +78,24 @@ def bare_step(job: Any, batch: Any) -> None:
 
 def full_step(job: Any, batch: Any, trainings: Any, how: Any) -> None:
     from thinkalike.stitching.evaluation import mean_loss
-    from thinkalike.stitching.model import top_output
+    from thinkalike.systems.calling import top_logits
 
     states = job.states(batch)
     for stitch, one in trainings.items():
         mapped = one.phi(states[stitch.role, stitch.layer_bottom])
-        logits = top_output(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.inputs)
+        logits = top_logits(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.tokens)
         one.update(mean_loss(logits, batch), 0, how, 10.0)
 
 
 def two_passes(job: Any, examples: Any) -> None:
     import torch
 
+    from thinkalike.systems.calling import arguments
+
     with torch.no_grad():
         for batch in job.batches(examples, ROWS * LENGTH):
             for system in (job.bottoms["pair"], job.top):
-                system.stack.model(**batch.inputs)
+                system.stack.model(**arguments(system.stack, batch.tokens))
 
 
 def best_times(ways: dict[str, Callable[[], None]]) -> dict[str, float]:

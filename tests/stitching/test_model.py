@@ -12,7 +12,7 @@ from torch import nn
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stitching import StitchedModel
-from thinkalike.stitching.model import frozen
+from thinkalike.systems.calling import frozen
 
 HEADS = {
     "encoder": "AutoModelForMaskedLM",

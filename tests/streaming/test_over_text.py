@@ -204,17 +204,17 @@ class TestDocuments:
         self, tiny_models: dict[str, Path], batch: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """There is one text and one order; a loader that shuffles for one model only has no place here."""
-        from thinkalike.streaming import stream
+        from thinkalike.systems import calling
 
         seen: dict[str, list[list[int]]] = {}
-        arguments = stream.arguments
+        arguments = calling.arguments
 
         def listening(stack: Any, reading: Any) -> dict[str, Any]:
             given = arguments(stack, reading)
             seen.setdefault(stack.model_type, []).extend(given["input_ids"].tolist())
             return given
 
-        monkeypatch.setattr(stream, "arguments", listening)
+        monkeypatch.setattr(calling, "arguments", listening)
         stream_cka(list(tiny_models.values()), DOCUMENTS, pack=False, batch=batch)
         assert seen.keys() == {"bert", "gpt2", "mamba"}
         assert seen["bert"] == seen["gpt2"] == seen["mamba"]

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from thinkalike.activations.cache import cache_path
 from thinkalike.activations.reader import FORMAT, damaged_chunks, done_chunks, is_complete, open_store
-from thinkalike.activations.run import Target, layer_labels, run
+from thinkalike.activations.run import Target, run
 from thinkalike.activations.shown import Shown, as_shown
 from thinkalike.activations.store import Activations
 from thinkalike.activations.writer import MemoryWriter, Writer, check_free, owning_store
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
 from thinkalike.systems import signals, words
-from thinkalike.systems.architectures import SITES, Part, Stack
+from thinkalike.systems.architectures import SITES, Part
 from thinkalike.systems.beginning import Bos
+from thinkalike.systems.calling import layer_labels
 from thinkalike.systems.fingerprints import fingerprint_processor
-from thinkalike.systems.loading import pick_device
 from thinkalike.systems.mamba.selective_scan import SWITCH
 from thinkalike.systems.passes import SIGNALS_AT_ONCE, SignalSource, Source, TextSource
 from thinkalike.systems.plan import TOKENS_AT_ONCE, check_batch_size, make_plan
-from thinkalike.systems.subject import Subject, by_name, context_length, in_memory, start_token
+from thinkalike.systems.system import LoadOptions, System, open_system
 from thinkalike.systems.texts import Reader
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ KINDS = {"input_ids": "text", "pixel_values": "image"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExtractionSettings:
     """Everything but the model and the stimuli that changes the numbers."""
 
     pooling: str
@@ -148,45 +148,39 @@ def extract(
         `acts[layer]` is (n_items, n_units), float32, rows in the order of the stimuli.
     """
     shown = as_shown(stimuli, inputs)
-    if isinstance(model, (str, Path)):
-        dtype, device = "float32" if dtype is None else dtype, pick_device(device)
-        subject = by_name(
-            model,
-            revision=revision,
-            part=part,
-            untrained=untrained,
-            seed=seed,
-            blocks=blocks,
-            dtype=dtype,
-            device=device,
-            device_map=device_map,
-            gguf_file=gguf_file,
-            trust_remote_code=trust_remote_code,
-        )
-    else:
+    if not isinstance(model, (str, Path)):
         _refuse_for_loaded(
             revision=revision, dtype=dtype, device=device, device_map=device_map, gguf_file=gguf_file
         )
-        first = next(model.parameters())
-        dtype, device = str(first.dtype).removeprefix("torch."), first.device.type
-        subject = in_memory(model, part=part, untrained=untrained, seed=seed, blocks=blocks)
         cache = bool(cache)
-    settings = Settings(
+    options = LoadOptions(
+        revision=revision,
+        part=part,
+        untrained=untrained,
+        seed=seed,
+        blocks=blocks,
+        dtype="float32" if dtype is None else dtype,
+        device=device,
+        device_map=device_map,
+        gguf_file=gguf_file,
+        trust_remote_code=trust_remote_code,
+    )
+    opened = open_system(model, options, name=system, tokenizer=processor)
+    settings = ExtractionSettings(
         pooling=pooling or ("last" if shown.inputs is None else "mean"),
         site=site,
         final_norm=final_norm,
         blocks=blocks,
         bos=bos,
         drop_first=drop_first,
-        dtype=dtype,
-        device=device if device_map is None else str(device_map),
+        dtype=opened.dtype,
+        device=opened.device if device_map is None else str(device_map),
         batch_size=batch_size,
         sampling_rate=sampling_rate,
         fused_scan=os.environ.get(SWITCH, "1") != "0",
     )
     _check(settings, shown)
-    subject = replace(subject, system=system or subject.system)
-    return _extract(subject, shown, settings, processor=processor, out=out, cache=cache is not False)
+    return _extract(opened, shown, settings, out=out, cache=cache is not False)
 
 
 OPTIONS = tuple(
@@ -196,39 +190,37 @@ OPTIONS = tuple(
 
 
 def _extract(
-    subject: Subject,
+    system: System,
     shown: Shown,
-    settings: Settings,
+    settings: ExtractionSettings,
     *,
-    processor: Any,
     out: str | Path | None,
     cache: bool,
 ) -> Activations:
-    attributes = _attributes(subject, settings)
+    attributes = _attributes(system, settings)
     if out is None and not cache:
-        return _as_shown(_compute(subject, shown, settings, processor, attributes), shown, subject.system)
+        return _as_shown(_compute(system, shown, settings, attributes), shown, system.name)
     attributes["shown"] = shown.fingerprint
-    attributes["key"] = _key(subject, attributes, processor)
-    place = out or cache_path(subject.about["model"], attributes["key"])
+    attributes["key"] = _key(system, attributes)
+    place = out or cache_path(system.about["model"], attributes["key"])
     check_free(place, attributes)
     if not is_complete(place) or damaged_chunks(place):
         with owning_store(place, attributes):
             if not is_complete(place):  # else it was finished while we waited
-                _compute(subject, shown, settings, processor, attributes, place)
-    return _as_shown(open_store(place), shown, subject.system)
+                _compute(system, shown, settings, attributes, place)
+    return _as_shown(open_store(place), shown, system.name)
 
 
 def _compute(
-    subject: Subject,
+    system: System,
     shown: Shown,
-    settings: Settings,
-    processor: Any,
+    settings: ExtractionSettings,
     attributes: dict[str, Any],
     place: str | Path | None = None,
 ) -> Activations:
     """Run the model over what is lacking at `place`, or over all if nothing is to be kept."""
-    stack = subject.load()
-    source = _source(stack, subject, shown, settings, processor)
+    stack = system.stack
+    source = _source(system, shown, settings)
     if isinstance(source, TextSource):
         attributes["metadata"]["beginning"] = asdict(source.sequences.beginning)
     attributes["layers"] = layer_labels(stack, settings.site, settings.final_norm)
@@ -257,33 +249,35 @@ def _compute(
         open_target,
         labels=attributes["layers"],
         site=settings.site,
-        system=subject.system,
+        system=system.name,
         done=frozenset[int]() if place is None else done_chunks(place)[0],
     )
     if place is not None:
         return open_store(place)
     return Activations.from_arrays(
-        memory[0].matrices, system=subject.system, items=source.rows, metadata=attributes["metadata"]
+        memory[0].matrices, system=system.name, items=source.rows, metadata=attributes["metadata"]
     )
 
 
-def _attributes(subject: Subject, settings: Settings) -> dict[str, Any]:
-    metadata = {**subject.about, **asdict(settings), "versions": versions(RUNNING_MODELS)}
+def _attributes(system: System, settings: ExtractionSettings) -> dict[str, Any]:
+    metadata = {**system.about, **asdict(settings), "versions": versions(RUNNING_MODELS)}
     return {
         "key": None,
         "shown": None,
-        "system": subject.system,
+        "system": system.name,
         "metadata": metadata,
     }
 
 
-def _key(subject: Subject, attributes: dict[str, Any], processor: Any) -> str:
+def _key(system: System, attributes: dict[str, Any]) -> str:
     """A digest of all that changes the numbers, or how they are cut into chunks."""
     names = ("model", "revision", "commit")  # the identity says it, whatever it is called
     return digest_of(
         {
-            "identity": subject.identity(),
-            "processor": None if processor is None else fingerprint_processor(processor),
+            "identity": system.identity,
+            "processor": None
+            if system.tokenizer_given is None
+            else fingerprint_processor(system.tokenizer_given),
             "shown": attributes["shown"],
             "image library": "torchvision" if find_spec("torchvision") else "pillow",
             "how": {name: value for name, value in attributes["metadata"].items() if name not in names},
@@ -293,25 +287,25 @@ def _key(subject: Subject, attributes: dict[str, Any], processor: Any) -> str:
     )
 
 
-def _source(stack: Stack, subject: Subject, shown: Shown, settings: Settings, processor: Any) -> Source:
+def _source(system: System, shown: Shown, settings: ExtractionSettings) -> Source:
     """The rows to compute, as the model reads them."""
+    stack = system.stack
     kind = KINDS.get(getattr(stack.model, "main_input_name", "input_ids"), "audio")
     if (kind == "text") != (shown.inputs is None):
         given = "text" if shown.inputs is None else "images or sounds"
         reads = {"text": "text", "image": "images", "audio": "sounds"}[kind]
-        raise InvalidInput(f"{subject.system} reads {reads}, but the stimuli are {given}.")
+        raise InvalidInput(f"{system.name} reads {reads}, but the stimuli are {given}.")
     if kind != "text" and stack.part == "decoder":
-        raise InvalidInput(f"{subject.system} writes text about sounds: only its encoder can be read.")
-    processor = processor or subject.processor(kind)
+        raise InvalidInput(f"{system.name} writes text about sounds: only its encoder can be read.")
+    processor = system.processor(kind)
     if shown.inputs is None:
         reader = Reader(
             processor,
-            subject.system,
+            system.name,
             pooling=settings.pooling,
             bos=settings.bos,
             drop_first=settings.drop_first,
-            start_token=start_token(stack),
-            max_length=context_length(stack),
+            max_length=system.max_length,
         )
         sequences = reader.read(shown.stimuli)
         device = next(stack.model.parameters()).device.type
@@ -320,7 +314,7 @@ def _source(stack: Stack, subject: Subject, shown: Shown, settings: Settings, pr
     if settings.pooling == "cls" and not any(
         n.endswith("cls_token") for n, _ in stack.model.named_parameters()
     ):
-        raise InvalidInput(f"{subject.system} has no [CLS] position: choose mean.")
+        raise InvalidInput(f"{system.name} has no [CLS] position: choose mean.")
     return SignalSource(
         list(shown.stimuli.items.index),
         shown.inputs,
@@ -348,7 +342,7 @@ def _digest(shown: Shown, rows: Sequence[str], pooling: str) -> str | None:
     return shown.stimuli.subset(shown.stimuli.items.index.isin(rows)).digest
 
 
-def _check(settings: Settings, shown: Shown) -> None:
+def _check(settings: ExtractionSettings, shown: Shown) -> None:
     if settings.site not in SITES:
         raise UnknownName.among("site", settings.site, SITES)
     known = words.POOLINGS if shown.inputs is None else signals.POOLINGS

@@ -11,10 +11,8 @@ from thinkalike.activations.store import Array, Layer
 from thinkalike.errors import ModelError
 from thinkalike.progress import progress
 from thinkalike.systems.architectures import Stack
-from thinkalike.systems.hooks import FINAL_NORM, recording
-from thinkalike.systems.mamba.selective_scan import fused_scan
+from thinkalike.systems.calling import evaluating, read_layers
 from thinkalike.systems.passes import Source, n_chunks
-from thinkalike.systems.subject import evaluating
 
 
 class Target(Protocol):
@@ -23,18 +21,6 @@ class Target(Protocol):
     def is_done(self, chunk: int) -> bool: ...
 
     def write(self, chunk: int, rows: Mapping[Layer, Array]) -> None: ...
-
-
-def layer_labels(stack: Stack, site: str, final_norm: bool) -> list[Layer]:
-    """Layers 0 … L of the residual stream, 1 … L of any other site, and the final norm."""
-    if final_norm and stack.final_norm is None:
-        raise ModelError(
-            f"A {stack.model_type} model has no final norm that we know of: leave out final_norm."
-        )
-    if site != "residual":
-        stack.sites(site)
-    labels: list[Layer] = list(range(0 if site == "residual" else 1, stack.n_blocks + 1))
-    return [*labels, FINAL_NORM] if final_norm else labels
 
 
 def run(
@@ -54,7 +40,6 @@ def run(
     target: Target | None = None
     with (
         evaluating(stack.model),
-        fused_scan(stack.model),
         progress(f"extracting {system}", len(source.order)) as step,
     ):
         for chunk in range(n_chunks(source)):
@@ -79,8 +64,7 @@ def answers(
         group = groups.pop(0)
         one = source.prepare(chunk, group)
         try:
-            with recording(stack, one.keep, site=site, final_norm=FINAL_NORM in labels) as record:
-                stack.model(**one.inputs)
+            read = read_layers(stack, one.inputs, one.keep, labels=labels, site=site)
         except torch.OutOfMemoryError as error:
             if len(group) == 1:
                 raise ModelError(
@@ -89,18 +73,12 @@ def answers(
                 ) from error
             groups = [*np.array_split(group, 2), *groups]
             continue
-        record.check()
-        for layer, states in record.states.items():
+        for layer, states in read.items():
             rows = states.cpu().numpy()
             if len(rows) == n_rows:  # the usual case, one pass: nothing to put together
                 found[layer] = rows
             else:
                 found.setdefault(layer, np.empty((n_rows, rows.shape[1]), np.float32))[one.places] = rows
-    lacking = [label for label in labels if label not in found]
-    if lacking:
-        raise ModelError(
-            f"Layer {lacking[0]!r} of this {stack.model_type} model gave no answer: its module is not in use."
-        )
     return found
 
 

@@ -12,10 +12,10 @@ from scipy.linalg import cholesky, solve_triangular
 
 from thinkalike.progress import Step
 from thinkalike.stitching.closed_form import Floats, Moments
-from thinkalike.stitching.examples import NOT_ASKED, Batch, Examples
+from thinkalike.stitching.examples import NOT_ASKED, Examples, TargetBatch
 from thinkalike.stitching.job import Job
-from thinkalike.stitching.model import accepted, top_output
 from thinkalike.stitching.stitches import Stitch
+from thinkalike.systems.calling import arguments, top_logits
 from thinkalike.systems.hooks import recording
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def evaluate(
     with torch.no_grad():
         for batch in job.batches(examples, tokens_at_once):
             with recording(job.top.stack) as record:
-                logits = job.top.model(**accepted(job.top.stack, job.top.model, batch.inputs)).logits
+                logits = job.top.model(**arguments(job.top.stack, batch.tokens, job.top.model)).logits
             own.add(logits, batch)
             known: dict[int, Tensor] = dict(record.states)  # type: ignore[arg-type]
             for layer, yardstick in yardsticks.items():
@@ -89,7 +89,7 @@ def evaluate(
             states = job.states(batch, among=list(phis), known=known)
             for stitch, phi in phis.items():
                 mapped = phi(states[stitch.role, stitch.layer_bottom])
-                logits = top_output(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.inputs)
+                logits = top_logits(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.tokens)
                 sums[stitch].add(logits, batch)
                 if stitch.layer_top in yardsticks:
                     yardstick = yardsticks[stitch.layer_top]
@@ -114,12 +114,12 @@ def mean_losses(
             states = job.states(batch, among=list(phis))
             for stitch, phi in phis.items():
                 mapped = phi(states[stitch.role, stitch.layer_bottom])
-                logits = top_output(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.inputs)
+                logits = top_logits(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.tokens)
                 totals[stitch] += float(mean_loss(logits, batch, reduction="sum"))
     return {stitch: total / count for stitch, total in totals.items()}
 
 
-def mean_loss(logits: Tensor, batch: Batch, *, reduction: str = "mean") -> Tensor:
+def mean_loss(logits: Tensor, batch: TargetBatch, *, reduction: str = "mean") -> Tensor:
     """Cross-entropy of the batch's targets."""
     return torch.nn.functional.cross_entropy(
         logits.float().flatten(0, -2), batch.targets.flatten(), ignore_index=NOT_ASKED, reduction=reduction
@@ -147,7 +147,7 @@ class _Sums:
     def __init__(self, n_units: int) -> None:
         self.totals = np.zeros((3, n_units))
 
-    def add(self, logits: Tensor, batch: Batch) -> None:
+    def add(self, logits: Tensor, batch: TargetBatch) -> None:
         asked = batch.targets != NOT_ASKED
         logits, targets = logits[asked].float(), batch.targets[asked]
         losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.text import PADDING, PackedText
+from thinkalike.systems.batch import Batch, Ints, tokenise
+from thinkalike.systems.heads import Task
 
 if TYPE_CHECKING:
     import torch
 
-Ints = npt.NDArray[np.int64]
 NOT_ASKED = -100  # the target of a position where nothing is predicted; torch's own number for it
 MASKED_SHARE = 0.15
 
@@ -87,29 +88,30 @@ class LabelledTexts:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Some examples as tensors.
+class TargetBatch:
+    """Some examples, and what is to be predicted of them.
 
     Attributes
     ----------
-    inputs
-        What both models are called with; without an attention mask where nothing is padded.
-    tokens : bool (n, length)
-        True for tokens, False for padding.
+    tokens
+        What both models read.
     targets : (n, length), or (n,) for classes
         What is to be predicted; −100 where nothing is.
     units : the shape of targets
         The unit of resampling (document, passage or example) of each target.
     """
 
-    inputs: dict[str, torch.Tensor]
-    tokens: torch.Tensor
+    tokens: Batch
     targets: torch.Tensor
     units: Ints = field()
 
     def rows(self, states: torch.Tensor) -> torch.Tensor:
         """(n_tokens, width) of (n, length, width): the states of tokens, without padding."""
-        return states[self.tokens] if "attention_mask" in self.inputs else states.flatten(0, 1)
+        import torch
+
+        if self.tokens.mask.all():
+            return states.flatten(0, 1)
+        return states[torch.from_numpy(self.tokens.mask).to(states.device)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,63 +120,57 @@ class Examples:
 
     Attributes
     ----------
-    ids : (n, length)
-    mask : bool (n, length)
+    tokens
+        n sequences.
     targets : (n, length), or (n,) for classes
         For masked models, the token itself wherever it may be asked for.
     units : the shape of targets
-    segments : (n, length)
-        Which of two texts a token is of.
     mask_token
         Of masked models: what stands for a hidden token.
     """
 
-    ids: Ints = field()
-    mask: npt.NDArray[np.bool_] = field()
+    tokens: Batch
     targets: Ints = field()
     units: Ints = field()
-    segments: Ints | None = None
     mask_token: int | None = None
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.tokens)
 
     @property
     def n_tokens(self) -> int:
-        return int(self.mask.sum())
+        return int(self.tokens.mask.sum())
 
     @property
     def n_units(self) -> int:
         return len(np.unique(self.units[self.targets != NOT_ASKED]))
 
-    def batch(self, rows: Sequence[int] | Ints, *, device: Any = "cpu", draw: int = 0) -> Batch:
+    def first(self, n: int) -> Examples:
+        """The first `n`, at full width."""
+        tokens = self.tokens.take(slice(n), trimmed=False)
+        return Examples(tokens, self.targets[:n], self.units[:n], self.mask_token)
+
+    def batch(self, rows: Sequence[int] | Ints, *, device: Any = "cpu", draw: int = 0) -> TargetBatch:
         """The chosen rows; `draw` numbers the choice of hidden tokens of masked models."""
         import torch
 
         rows = np.asarray(rows, dtype=np.int64)
-        width = int(self.mask[rows].sum(1).max())
-        ids, mask = self.ids[rows, :width], self.mask[rows, :width]
-        targets = self.targets[rows] if self.targets.ndim == 1 else self.targets[rows, :width]
-        units = self.units[rows] if self.units.ndim == 1 else self.units[rows, :width]
+        tokens = self.tokens.take(rows)
+        targets = self.targets[rows] if self.targets.ndim == 1 else self.targets[rows, : tokens.width]
+        units = self.units[rows] if self.units.ndim == 1 else self.units[rows, : tokens.width]
         if self.mask_token is not None:
-            hidden = self._hidden(rows, draw)[:, :width] & (targets != NOT_ASKED)
-            ids = np.where(hidden, self.mask_token, ids)
+            hidden = self._hidden(rows, draw)[:, : tokens.width] & (targets != NOT_ASKED)
+            tokens = replace(tokens, ids=np.where(hidden, self.mask_token, tokens.ids))
             targets = np.where(hidden, targets, NOT_ASKED)
-        inputs = {"input_ids": torch.from_numpy(ids).to(device)}
-        tokens = torch.from_numpy(mask).to(device)
-        if not mask.all():
-            inputs["attention_mask"] = tokens.long()
-        if self.segments is not None:
-            inputs["token_type_ids"] = torch.from_numpy(self.segments[rows, :width]).to(device)
-        return Batch(inputs, tokens, torch.from_numpy(targets).to(device), units)
+        return TargetBatch(tokens, torch.from_numpy(targets).to(device), units)
 
     def _hidden(self, rows: Ints, draw: int) -> npt.NDArray[np.bool_]:
         """Which tokens are hidden: the same in every call for the same row and draw, in any batch."""
-        drawn = [np.random.default_rng((draw, int(row))).random(self.ids.shape[1]) for row in rows]
+        drawn = [np.random.default_rng((draw, int(row))).random(self.tokens.width) for row in rows]
         return np.stack(drawn) < MASKED_SHARE
 
 
-def text_examples(packed: PackedText, *, task: str, tokenizer: Any, by_document: bool) -> Examples:
+def text_examples(packed: PackedText, *, task: Task | None, tokenizer: Any, by_document: bool) -> Examples:
     """Packed text as questions: the next token, or hidden ones.
 
     A unit is the document of the predicted token, or the passage when `by_document` is False.
@@ -182,45 +178,25 @@ def text_examples(packed: PackedText, *, task: str, tokenizer: Any, by_document:
     documents = packed.documents
     passages = np.broadcast_to(np.arange(len(packed))[:, None], documents.shape)
     units = np.where(documents == PADDING, PADDING, documents if by_document else passages)
+    tokens = Batch(packed.ids, packed.mask)
     asked = np.where(packed.mask, packed.ids, NOT_ASKED)
     if task == "masked":
         asked[:, 0] = NOT_ASKED  # the first token is the tokenizer's own
-        return Examples(packed.ids, packed.mask, asked, units, mask_token=_mask_token(tokenizer))
+        return Examples(tokens, asked, units, mask_token=_mask_token(tokenizer))
     ahead = np.full_like(asked, NOT_ASKED)
     ahead[:, :-1] = asked[:, 1:]
     next_units = np.full_like(units, PADDING)
     next_units[:, :-1] = units[:, 1:]
-    return Examples(packed.ids, packed.mask, ahead, next_units)
+    return Examples(tokens, ahead, next_units)
 
 
-def labelled_examples(data: LabelledTexts, *, tokenizer: Any, length: int, padding_id: int) -> Examples:
-    """Every text a sequence of its own, right-padded; longer ones are cut."""
-    pairs = isinstance(data.texts[0], tuple)
-    encoded = tokenizer(
-        [text[0] for text in data.texts] if pairs else list(data.texts),
-        [text[1] for text in data.texts] if pairs else None,
-        truncation=True,
-        max_length=length,
-        padding=False,
-        return_token_type_ids=pairs,
-        verbose=False,
-    )
-    rows = encoded["input_ids"]
-    segments = _filled(encoded["token_type_ids"], 0) if pairs else None
+def labelled_examples(data: LabelledTexts, *, tokenizer: Any, length: int) -> Examples:
+    """Every text a sequence of its own; longer ones are cut."""
     return Examples(
-        ids=_filled(rows, padding_id),
-        mask=_filled([[1] * len(row) for row in rows], 0).astype(bool),
+        tokenise(tokenizer, data.texts, length=length),
         targets=np.asarray(data.labels, dtype=np.int64),
         units=np.arange(len(data), dtype=np.int64),
-        segments=segments,
     )
-
-
-def _filled(rows: Sequence[Sequence[int]], fill: int) -> Ints:
-    matrix = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
-    for row, values in zip(matrix, rows, strict=True):
-        row[: len(values)] = values
-    return matrix
 
 
 def _mask_token(tokenizer: Any) -> int:

@@ -13,8 +13,8 @@ from thinkalike.stitching.closed_form import Moments, Pair
 from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job
 from thinkalike.stitching.maps import get_kind
-from thinkalike.stitching.model import bottom_states
 from thinkalike.stitching.stitches import Role, Stitch
+from thinkalike.systems.calling import bottom_states
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -49,7 +49,7 @@ def gather(
     """Run the bottoms and the top once over the examples; without `kind`, the top alone."""
     gathered = Gathered({}, {}, {})
     for batch in job.batches(examples, tokens_at_once):
-        own = bottom_states(job.top.stack, job.top_layers | _own_layers(job, kind), batch.inputs)
+        own = bottom_states(job.top.stack, job.top_layers | _own_layers(job, kind), batch.tokens)
         top = {at: _add(gathered.top, at, batch.rows(own[at])) for at in job.top_layers}
         if kind is not None:
             states = job.states(batch, known=own)

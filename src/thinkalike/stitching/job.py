@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from thinkalike.stitching.examples import Batch, Examples
-from thinkalike.stitching.model import bottom_states
+from thinkalike.stitching.examples import Examples, TargetBatch
 from thinkalike.stitching.stitches import Role, Stitch
-from thinkalike.stitching.systems import System
+from thinkalike.systems.calling import bottom_states
+from thinkalike.systems.heads import Task
+from thinkalike.systems.system import System
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +29,11 @@ class Job:
         return [system.model for system in (*self.bottoms.values(), self.top)]
 
     @property
+    def task(self) -> Task:
+        assert self.top.task is not None  # it was opened with its output layer
+        return self.top.task
+
+    @property
     def device(self) -> Any:
         return next(self.top.model.parameters()).device
 
@@ -42,7 +48,7 @@ class Job:
 
     def states(
         self,
-        batch: Batch,
+        batch: TargetBatch,
         *,
         among: Sequence[Stitch] | None = None,
         known: Mapping[int, Tensor] | None = None,
@@ -59,18 +65,18 @@ class Job:
             if system is self.top and known is not None:
                 states = {layer: known[layer] for layer in layers}
             else:
-                states = bottom_states(system.stack, layers, batch.inputs)
+                states = bottom_states(system.stack, layers, batch.tokens)
             found |= {(role, layer): tensor for layer, tensor in states.items()}
         return found
 
-    def batches(self, examples: Examples, tokens_at_once: int) -> Iterator[Batch]:
+    def batches(self, examples: Examples, tokens_at_once: int) -> Iterator[TargetBatch]:
         """All examples in their order."""
         for rows in chunks(len(examples), rows_at_once(examples, tokens_at_once)):
             yield examples.batch(rows, device=self.device)
 
 
 def rows_at_once(examples: Examples, tokens_at_once: int) -> int:
-    return max(1, tokens_at_once // examples.ids.shape[1])
+    return max(1, tokens_at_once // examples.tokens.width)
 
 
 def chunks(n: int, size: int) -> Iterator[list[int]]:

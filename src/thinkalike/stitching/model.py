@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from thinkalike.systems.architectures import Part, Stack, layers_of
-from thinkalike.systems.inject import start_from, states_at, states_of
+from thinkalike.systems.architectures import Part, layers_of
+from thinkalike.systems.calling import accepted
+from thinkalike.systems.inject import start_from, states_at
 from thinkalike.systems.mamba.selective_scan import fused_scan
-
-__all__ = ["StitchedModel", "bottom_states", "frozen", "top_output"]
 
 
 class StitchedModel(nn.Module):
@@ -80,44 +76,3 @@ class StitchedModel(nn.Module):
             states = states_at(bottom, self.layer_bottom, **accepted(bottom, bottom.model, inputs))
         with fused_scan(self.top), start_from(top, self.layer_top, self.phi(states)):
             return self.top(**accepted(top, self.top, inputs))
-
-
-def bottom_states(stack: Stack, layers: set[int], inputs: Mapping[str, Any]) -> dict[int, Tensor]:
-    """Several layers from one pass without gradients."""
-    with torch.no_grad():
-        return states_of(stack, layers, **accepted(stack, stack.model, inputs))
-
-
-def top_output(model: nn.Module, stack: Stack, layer: int, states: Tensor, inputs: Mapping[str, Any]) -> Any:
-    """The logits of `model` when `states` stand in for its `layer`."""
-    with start_from(stack, layer, states.to(next(model.parameters()).dtype)):
-        return model(**accepted(stack, model, inputs)).logits
-
-
-def accepted(stack: Stack, model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the inputs that the model takes; no cache where it could keep one."""
-    names = set(inspect.signature(model.forward).parameters)
-    if not stack.architecture.reads_mask:
-        names.discard("attention_mask")
-    taken = {name: value for name, value in inputs.items() if name in names}
-    return taken | ({"use_cache": False} if "use_cache" in names else {})
-
-
-@contextmanager
-def frozen(*models: nn.Module) -> Iterator[None]:
-    """No weight learns and no dropout acts while this lasts; Mamba runs through the fused scan on a CPU."""
-    unique = list(dict.fromkeys(models))
-    learning = [p for model in unique for p in model.parameters() if p.requires_grad]
-    training = [module for model in unique for module in model.modules() if module.training]
-    try:
-        with ExitStack() as contexts:
-            for model in unique:
-                model.eval()
-                model.requires_grad_(False)
-                contexts.enter_context(fused_scan(model))
-            yield
-    finally:
-        for parameter in learning:
-            parameter.requires_grad_(True)
-        for module in training:
-            module.training = True

@@ -11,12 +11,12 @@ import numpy as np
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.text import PackedText, Split, pack, read_documents
-from thinkalike.stitching.examples import Examples, Ints, LabelledTexts, labelled_examples, text_examples
-from thinkalike.stitching.systems import System
+from thinkalike.stitching.examples import Examples, LabelledTexts, labelled_examples, text_examples
+from thinkalike.systems.batch import Ints
+from thinkalike.systems.system import System
 
 Text = str | Path | Sequence[str] | LabelledTexts
 
-MOST_TOKENS = 1024  # in a passage
 CHARACTERS_OF_A_TOKEN = 8  # more than any tokenizer has on English; only bounds what is read
 FEWEST_UNITS = 8  # documents to resample; with fewer, passages are
 SHARES = {"test": 0.2, "validation": 0.1}
@@ -116,8 +116,6 @@ def _by_passages(
 
 
 def _labelled(data: Any, test: Any, top: System, parts: Sequence[str], length: int, seed: int) -> Material:
-    from thinkalike.systems.passes import padding_id
-
     given = [one for one in (data, test) if one is not None]
     if top.task != "classification" or not all(isinstance(one, LabelledTexts) for one in given):
         raise InvalidInput(
@@ -141,10 +139,8 @@ def _labelled(data: Any, test: Any, top: System, parts: Sequence[str], length: i
     texts = {part: data.subset(np.sort(rows)) for part, rows in zip(cuts, divided, strict=True)}
     if test is not None:
         texts["test"] = test
-    fill = padding_id(top.stack.config)
     made = {
-        part: labelled_examples(own, tokenizer=top.tokenizer, length=length, padding_id=fill)
-        for part, own in texts.items()
+        part: labelled_examples(own, tokenizer=top.tokenizer, length=length) for part, own in texts.items()
     }
     return Material(made["test"], made.get("fit"), made.get("validation"), "examples")
 

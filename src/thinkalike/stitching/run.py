@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,13 +19,14 @@ from thinkalike.stitching.evaluation import Evaluation, evaluate
 from thinkalike.stitching.gathering import Gathered, gather, least_squares
 from thinkalike.stitching.job import Job, n_batches
 from thinkalike.stitching.maps import Map, get_kind, identity_start
-from thinkalike.stitching.model import bottom_states, frozen
-from thinkalike.stitching.reading import MOST_TOKENS, Material, Text, read_material
+from thinkalike.stitching.pair import open_pair
+from thinkalike.stitching.reading import Material, Text, read_material
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import Layers, Role, Stitch, all_stitches, chosen_pairs
-from thinkalike.stitching.systems import System, Task, check_pair, open_system, untrained_copy
 from thinkalike.stitching.task import TaskFit, Training, train
-from thinkalike.systems.passes import check_tokens
+from thinkalike.systems.calling import bottom_states, check_tokens, frozen
+from thinkalike.systems.heads import Task
+from thinkalike.systems.system import LoadOptions, System, passage_length, untrained_copy
 
 if TYPE_CHECKING:
     from torch import nn
@@ -111,10 +112,10 @@ def stitch(
     how, fit = _how(kind, fit)
     if rank is not None and kind != "low-rank":
         raise InvalidInput(f"rank={rank} has a meaning only with kind='low-rank': leave it out.")
-    options: dict[str, Any] = {"task": task, "tokenizer": tokenizer, "device": device, "dtype": dtype}
-    shown = names or (None, None)
-    below, above = _open(bottom, top, shown, options, seed)
-    check_pair(below, above)
+    if length is not None and length < 2:
+        raise InvalidInput(f"length={length}: a passage needs at least 2 tokens.")
+    options = LoadOptions(device=device, dtype=dtype, seed=seed)
+    below, above = open_pair(bottom, top, options, names=names, task=task, tokenizer=tokenizer)
     pairs = chosen_pairs(layers, below, above)
     job = _job(below, above, pairs, floor=floor, ceiling=ceiling, seed=seed)
     material = read_material(
@@ -122,13 +123,13 @@ def stitch(
         test,
         above,
         parts={"none": ["test"], "least-squares": ["fit", "test"]}.get(fit, ["fit", "validation", "test"]),
-        length=_length(length, below, above),
+        length=passage_length([below, above], length),
         split=split,
         max_tokens=max_tokens,
         seed=seed,
     )
     for system in (below, above):
-        check_tokens(system.stack, material.test.ids)
+        check_tokens(system.stack, material.test.tokens.ids)
     settings = {
         "layers": [list(pair) for pair in pairs],
         "kind": kind,
@@ -173,19 +174,6 @@ def _how(kind: str, fit: Fit | TaskFit | None) -> tuple[TaskFit | None, Fit]:
     if kind != "identity" and name == "none":
         raise InvalidInput(f"A φ of kind {kind!r} must be fitted: use fit='least-squares' or 'task'.")
     return how, name
-
-
-def _open(
-    bottom: Any, top: Any, names: tuple[str | None, str | None], options: dict[str, Any], seed: int
-) -> tuple[System, System]:
-    """Both models; one that stands on both sides is loaded once."""
-    below = open_system(bottom, name=names[0], seed=seed, **options)
-    if bottom is top or (isinstance(bottom, (str, Path)) and str(bottom) == str(top)):
-        return below, below
-    above = open_system(top, name=names[1], seed=seed, **options)
-    if below.name == above.name:  # two models in memory, which have only their class for a name
-        return replace(below, name=f"{below.name} (bottom)"), replace(above, name=f"{above.name} (top)")
-    return below, above
 
 
 def _job(
@@ -248,36 +236,25 @@ def _widths(job: Job, stitch: Stitch, examples: Any) -> tuple[tuple[int, int], t
     """The widths of the two layers, as the models themselves have them, and what they are called."""
     batch = examples.batch([0], device=job.device)
     system = job.bottoms[stitch.role]
-    below = bottom_states(system.stack, {stitch.layer_bottom}, batch.inputs)[stitch.layer_bottom]
-    above = bottom_states(job.top.stack, {stitch.layer_top}, batch.inputs)[stitch.layer_top]
+    below = bottom_states(system.stack, {stitch.layer_bottom}, batch.tokens)[stitch.layer_bottom]
+    above = bottom_states(job.top.stack, {stitch.layer_top}, batch.tokens)[stitch.layer_top]
     names = f"{system.name}:{stitch.layer_bottom}", f"{job.top.name}:{stitch.layer_top}"
     return (below.shape[-1], above.shape[-1]), names
-
-
-def _length(length: int | None, bottom: System, top: System) -> int:
-    for system in (bottom, top):
-        if length is not None and system.max_length is not None and length > system.max_length:
-            raise InvalidInput(
-                f"length={length}, but {system.name} reads at most {system.max_length} tokens: choose fewer."
-            )
-    if length is not None and length < 2:
-        raise InvalidInput(f"length={length}: a passage needs at least 2 tokens.")
-    return length or min(MOST_TOKENS, *(system.max_length or MOST_TOKENS for system in (bottom, top)))
 
 
 def _digest(material: Material) -> str:
     from hashlib import sha256
 
     test = material.test
-    arrays = (test.ids, test.mask, test.targets, test.units)
+    arrays = (test.tokens.ids, test.tokens.mask, test.targets, test.units)
     return sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
 
 
 def _key(settings: Mapping[str, Any], job: Job) -> str:
     from thinkalike.provenance import digest_of
 
-    identities = {role: system.identity() for role, system in job.bottoms.items()}
-    return digest_of({**settings, "identities": identities, "top": job.top.identity()})
+    identities = {role: system.identity for role, system in job.bottoms.items()}
+    return digest_of({**settings, "identities": identities, "top": job.top.identity})
 
 
 def _result(
@@ -305,7 +282,7 @@ def _result(
     return StitchResult(
         bottom=job.bottoms["pair"].name,
         top=job.top.name,
-        task=job.top.task,
+        task=job.task,
         kind=kind,
         fit=fit,
         stitches=job.stitches,

@@ -10,7 +10,7 @@ import numpy as np
 from thinkalike.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
-    from thinkalike.stitching.systems import System
+    from thinkalike.systems.system import System
 
 Role = Literal["pair", "self", "untrained"]
 Layers = str | int | Sequence[int] | Sequence[tuple[int, int]]

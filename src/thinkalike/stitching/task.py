@@ -14,10 +14,11 @@ import torch
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.progress import Step
 from thinkalike.stitching.evaluation import mean_loss, mean_losses
-from thinkalike.stitching.examples import Examples, Ints
+from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job, rows_at_once
-from thinkalike.stitching.model import top_output
 from thinkalike.stitching.stitches import Stitch
+from thinkalike.systems.batch import Ints
+from thinkalike.systems.calling import top_logits
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -185,7 +186,7 @@ def train(
     trainings = {stitch: Training.begin(phi.to(job.device), how) for stitch, phi in phis.items()}
     resumed = checkpoint.resume(trainings) if checkpoint is not None else None
     begun = resumed or 0
-    looked_at = _first(validation, how.validation_tokens)
+    looked_at = validation.first(rows_at_once(validation, how.validation_tokens))
     guessing = math.log(_n_answers(job))
     if step is not None:
         step.advance(begun * len(trainings))
@@ -208,7 +209,7 @@ def train(
         states = job.states(batch, among=list(running))
         for stitch, one in running.items():
             mapped = one.phi(states[stitch.role, stitch.layer_bottom])
-            logits = top_output(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.inputs)
+            logits = top_logits(job.top.model, job.top.stack, stitch.layer_top, mapped, batch.tokens)
             one.update(mean_loss(logits, batch), number, how, guessing)
         if step is not None:
             step.advance(len(trainings))
@@ -228,24 +229,9 @@ def _rows(examples: Examples, number: int, batch_tokens: int, seed: int) -> tupl
     return order[place * size : (place + 1) * size], epoch
 
 
-def _first(examples: Examples, n_tokens: int) -> Examples:
-    from dataclasses import replace
-
-    n = max(1, min(len(examples), n_tokens // examples.ids.shape[1]))
-    segments = None if examples.segments is None else examples.segments[:n]
-    return replace(
-        examples,
-        ids=examples.ids[:n],
-        mask=examples.mask[:n],
-        targets=examples.targets[:n],
-        units=examples.units[:n],
-        segments=segments,
-    )
-
-
 def _n_answers(job: Job) -> int:
     config: Any = job.top.model.config
-    if job.top.task == "classification":
+    if job.task == "classification":
         return int(config.num_labels)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     return int(text.vocab_size)

@@ -17,10 +17,8 @@ from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import PADDINGS, Padding, Passages
 from thinkalike.streaming.reading import (
     LEVELS,
-    Document,
     HowToRead,
     Level,
-    ReadingModel,
     documents_of,
     own_tokens,
     packed_tokens,
@@ -28,7 +26,9 @@ from thinkalike.streaming.reading import (
 )
 from thinkalike.streaming.stream import Trace, make_matrix, model_batches, run_stream
 from thinkalike.streaming.sums import FEWEST_UNITS, Average, StreamingCKA
-from thinkalike.streaming.systems import System, chosen_layers, open_systems
+from thinkalike.systems.batch import Document
+from thinkalike.systems.calling import layer_labels
+from thinkalike.systems.system import LoadOptions, System, open_systems
 
 if TYPE_CHECKING:
     from torch import nn
@@ -118,10 +118,10 @@ def stream_cka(
     how = HowToRead(_known("level", level, LEVELS), length, padding, pooling, bos, drop_first, split)
     _known("padding", padding, PADDINGS)
     batching = _batching(batch, batch_size, level, seed)
-    systems = open_systems(models, device=device, dtype=dtype, tokenizer=tokenizer)
-    passages = _passages(text, [system.about for system in systems], how, pack, seed)
-    labels = [chosen_layers(system, site, layers) for system in systems]
-    rows: list[Row] = [(s.about.name, label) for s, own in zip(systems, labels, strict=True) for label in own]
+    systems = open_systems(models, LoadOptions(device=device, dtype=dtype), tokenizer=tokenizer)
+    passages = _passages(text, systems, how, pack, seed)
+    labels = [_chosen_layers(system, site, layers) for system in systems]
+    rows: list[Row] = [(s.name, label) for s, own in zip(systems, labels, strict=True) for label in own]
     stream = StreamingCKA([f"{system}:{layer}" for system, layer in rows], average=average, dtype=gram_dtype)
     unit = _unit(batching, passages)
     settings = {
@@ -137,7 +137,7 @@ def stream_cka(
         "dtype": dtype,
         "gram_dtype": gram_dtype,
         "seed": seed,
-        "models": {system.about.name: system.origin for system in systems},
+        "models": {system.name: system.about for system in systems},
         "text": passages.digest(),
     }
     history: Trace = []
@@ -171,21 +171,29 @@ def _key(settings: Mapping[str, Any], systems: Sequence[System], rows: Sequence[
     from thinkalike.provenance import digest_of
 
     lasting = {name: value for name, value in settings.items() if name not in ("precision", "max_batches")}
-    return digest_of({**lasting, "identities": [s.identity() for s in systems], "rows": list(rows)})
+    return digest_of({**lasting, "identities": [s.identity for s in systems], "rows": list(rows)})
 
 
-def _passages(text: Any, models: Sequence[ReadingModel], how: HowToRead, pack: bool, seed: int) -> Passages:
+def _passages(text: Any, systems: Sequence[System], how: HowToRead, pack: bool, seed: int) -> Passages:
     """The text as passages: packed, or document by document."""
     if isinstance(text, PackedText):
-        return packed_tokens(models, text, how)
+        return packed_tokens(systems, text, how)
     if how.level == "word" or (how.level == "sequence" and not pack):
-        return own_tokens(models, [_single(one) for one in documents_of(text, how.split)], how, seed=seed)
+        return own_tokens(systems, [_single(one) for one in documents_of(text, how.split)], how, seed=seed)
     pairs = not isinstance(text, (str, Path)) and len(text) > 0 and isinstance(text[0], tuple)
     if pairs or not pack:
-        return shared_documents(models, documents_of(text, how.split), how)
+        return shared_documents(systems, documents_of(text, how.split), how)
     if how.padding == "keep":
         raise InvalidInput("Packed text has no padding to keep: leave out padding='keep', or say pack=False.")
-    return packed_tokens(models, text, how)
+    return packed_tokens(systems, text, how)
+
+
+def _chosen_layers(system: System, site: str, layers: Sequence[Layer] | None) -> list[Layer]:
+    every = layer_labels(system.stack, site)
+    for layer in layers or ():
+        if layer not in every:
+            raise UnknownName.among(f"layer in {system.name}", layer, every)
+    return every if layers is None else list(layers)
 
 
 def _single(document: Document) -> str:

@@ -8,45 +8,21 @@ shuffled for one model and not for another.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.systems.words import mean_over
+from thinkalike.systems.batch import Batch, Bools, Ints
+from thinkalike.systems.calling import Reading
 
 if TYPE_CHECKING:
-    import torch
-
     from thinkalike.systems.texts import Sequences
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Padding = Literal["mask", "keep"]
 PADDINGS = ("mask", "keep")
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What one model is called with, and what is kept of its states.
-
-    Attributes
-    ----------
-    ids, mask : (n_passages, longest)
-        Token ids, and which of them are no padding.
-    keep
-        States (n_passages, longest, n_units) → rows (n_rows, n_units), passage by passage.
-    segments : (n_passages, longest), optional
-        First or second text of a pair.
-    """
-
-    ids: Ints
-    mask: Bools
-    keep: Callable[[torch.Tensor], torch.Tensor]
-    segments: Ints | None = None
 
 
 class Passages(Protocol):
@@ -71,7 +47,8 @@ class SharedTokens:
 
     Attributes
     ----------
-    ids, mask : (n_passages, longest)
+    batch
+        All passages.
     documents
         Of each passage.
     level
@@ -84,26 +61,26 @@ class SharedTokens:
         Of a whole passage: "mean", "last" or "first".
     """
 
-    ids: Ints
-    mask: Bools
+    batch: Batch
     documents: Sequence[Hashable] = field(repr=False)
     level: Literal["token", "sequence"] = "token"
     padding: Padding = "mask"
     drop_first: int = 0
     pooling: str = "mean"
-    segments: Ints | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.ids):
+        if not len(self.batch):
             raise InvalidInput("The text has no passage to read: give a longer text.")
-        if self.drop_first >= self.ids.shape[1]:
+        if self.drop_first >= self.batch.width:
             raise InvalidInput(
-                f"drop_first={self.drop_first} leaves nothing of passages of {self.ids.shape[1]} tokens."
+                f"drop_first={self.drop_first} leaves nothing of passages of {self.batch.width} tokens."
             )
 
     def kept(self, chosen: Ints) -> Bools:
         """Which tokens count: (n_chosen, longest)."""
-        counts = self.mask[chosen].copy() if self.padding == "mask" else np.ones_like(self.mask[chosen])
+        counts = self.batch.mask[chosen].copy()
+        if self.padding == "keep":
+            counts[:] = True
         counts[:, : self.drop_first] = False
         return counts
 
@@ -112,27 +89,23 @@ class SharedTokens:
         return counts if self.level == "token" else np.minimum(counts, 1)
 
     def n_tokens(self) -> int:
-        return int(self.ids.shape[1])
+        return self.batch.width
 
     def digest(self) -> str:
         """Hex string over the tokens and what is kept of them."""
-        sha = hashlib.sha256(f"{self.ids.shape} {list(self.documents)}".encode())
-        sha.update(self.ids.tobytes())
-        sha.update(self.kept(np.arange(len(self.ids))).tobytes())
+        sha = hashlib.sha256(f"{self.batch.ids.shape} {list(self.documents)}".encode())
+        sha.update(self.batch.ids.tobytes())
+        sha.update(self.kept(np.arange(len(self.batch))).tobytes())
         return sha.hexdigest()
 
     def read(self, model: int, chosen: Ints) -> Reading:
-        longest = int(self.mask[chosen].sum(axis=1).max()) if self.padding == "mask" else self.ids.shape[1]
-        kept = self.kept(chosen)[:, :longest]
+        batch = self.batch.take(chosen, trimmed=self.padding == "mask")
+        kept = self.kept(chosen)[:, : batch.width]
         if self.level == "sequence":
             kept = _pooled(kept, self.pooling)
-            places, counts = _positions(kept[kept.any(axis=1)], np.flatnonzero(kept.any(axis=1)))
-        else:
-            places = np.flatnonzero(kept.ravel())[:, None]
-            counts = np.ones_like(places, dtype=bool)
-        keep = _means_at(places, counts)
-        segments = None if self.segments is None else self.segments[chosen, :longest]
-        return Reading(self.ids[chosen, :longest], self.mask[chosen, :longest], keep, segments)
+            return Reading(batch, *_positions(kept[kept.any(axis=1)], np.flatnonzero(kept.any(axis=1))))
+        places = np.flatnonzero(kept.ravel())[:, None]
+        return Reading(batch, places, np.ones_like(places, dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,13 +151,10 @@ class OwnTokens:
         rows = [places[self._rows(text)] for text in chosen]
         rows = [of_text for of_text in rows if len(of_text)]
         texts = [own.ids[own.row_text[of_text[0]]] for of_text in rows]
-        lengths = np.array([len(ids) for ids in texts])
-        mask = np.arange(lengths.max()) < lengths[:, None]
-        ids = np.zeros(mask.shape, dtype=np.int64)
-        ids[mask] = np.concatenate(texts)
-        positions, counts = own.row_tokens.padded(np.concatenate(rows))
-        begins = np.repeat(np.arange(len(rows)) * mask.shape[1], [len(of_text) for of_text in rows])
-        return Reading(ids, mask, _means_at(positions + begins[:, None], counts))
+        batch = Batch.of(texts)
+        positions, counted = own.row_tokens.padded(np.concatenate(rows))
+        begins = np.repeat(np.arange(len(rows)) * batch.width, [len(of_text) for of_text in rows])
+        return Reading(batch, positions + begins[:, None], counted)
 
 
 def _pooled(kept: Bools, pooling: str) -> Bools:
@@ -201,16 +171,3 @@ def _positions(kept: Bools, passages: Ints) -> tuple[Ints, Bools]:
     """Places in the flattened passages of what is kept of each, as a matrix and its mask."""
     order = np.argsort(~kept, axis=1, kind="stable")[:, : kept.sum(axis=1).max()]
     return order + passages[:, None] * kept.shape[1], np.take_along_axis(kept, order, axis=1)
-
-
-def _means_at(positions: Ints, mask: Bools) -> Callable[[torch.Tensor], torch.Tensor]:
-    """States → float32 means over groups of positions in the flattened passages."""
-
-    def keep(states: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        flat = states.reshape(-1, states.shape[-1])
-        where = (torch.from_numpy(array).to(states.device) for array in (positions, mask))
-        return mean_over(flat, *where)
-
-    return keep

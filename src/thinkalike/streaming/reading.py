@@ -19,20 +19,20 @@ from thinkalike.stimuli.text import (
     Split,
     pack,
     read_documents,
-    same_tokenizer,
     tokenizer_fingerprint,
 )
-from thinkalike.streaming.passages import Ints, OwnTokens, Padding, SharedTokens
+from thinkalike.streaming.passages import OwnTokens, Padding, SharedTokens
+from thinkalike.systems.batch import Batch, Document, tokenise
+from thinkalike.systems.system import System, check_same_tokens, passage_length
 
 Level = Literal["token", "word", "sequence"]
 LEVELS = ("token", "word", "sequence")
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 WORDS_AT_ONCE = 64  # in a passage, so that its tokens fit any model
-MOST_TOKENS = 1024  # in a passage, as in Brown et al. 2023
 MOST_OF_A_TEXT = 20_000_000  # tokens that are packed
 MOST_PASSAGES = 5_000  # that each model reads in its own tokens
 
-Document = str | tuple[str, str]
+USE_WORDS = "token by token they cannot be compared. Use level='word', where each reads its own tokens."
 
 
 @dataclass(frozen=True)
@@ -68,36 +68,15 @@ class HowToRead:
     split: Split | None = None
 
 
-@dataclass(frozen=True)
-class ReadingModel:
-    """A model's name, its tokenizer, and how many tokens it reads (None: any number)."""
-
-    name: str
-    tokenizer: Any
-    max_length: int | None
-
-
-def check_same_tokens(models: Sequence[ReadingModel]) -> None:
-    """Refuse models whose tokenizers differ: their tokens are not the same items."""
-    first = models[0]
-    for other in models[1:]:
-        if not same_tokenizer(first.tokenizer, other.tokenizer):
-            sizes = f"{len(first.tokenizer)} against {len(other.tokenizer)} tokens"
-            raise InvalidInput(
-                f"{first.name} and {other.name} split text differently ({sizes}): token by token they cannot "
-                "be compared. Use level='word', where each reads its own tokens."
-            )
-
-
 def packed_tokens(
-    models: Sequence[ReadingModel],
+    systems: Sequence[System],
     text: PackedText | str | Path | Sequence[str],
     how: HowToRead,
 ) -> SharedTokens:
     """Running text in passages of equal length, documents joined."""
-    check_same_tokens(models)
+    check_same_tokens(systems, USE_WORDS)
     if not isinstance(text, PackedText):
-        length, tokenizer = passage_length(models, how.length), models[0].tokenizer
+        length, tokenizer = passage_length(systems, how.length), systems[0].tokenizer
         text = pack(
             text,
             tokenizer,
@@ -106,15 +85,14 @@ def packed_tokens(
             bos=bool(how.bos),
             max_chunks=max(1, MOST_OF_A_TEXT // length),
         )
-    elif text.tokenizer != tokenizer_fingerprint(models[0].tokenizer):
+    elif text.tokenizer != tokenizer_fingerprint(systems[0].tokenizer):
         raise InvalidInput(
-            f"The text was packed with another tokenizer than that of {models[0].name}: pack it with that."
+            f"The text was packed with another tokenizer than that of {systems[0].name}: pack it with that."
         )
     else:
-        passage_length(models, text.length)
+        passage_length(systems, text.length)
     return SharedTokens(
-        ids=text.ids,
-        mask=text.mask,
+        Batch(text.ids, text.mask),
         documents=text.main_documents().tolist(),
         level="sequence" if how.level == "sequence" else "token",
         drop_first=how.drop_first,
@@ -141,42 +119,26 @@ def _split_of(text: Any, split: Split | None) -> Split:
 
 
 def shared_documents(
-    models: Sequence[ReadingModel], documents: Sequence[Document], how: HowToRead
+    systems: Sequence[System], documents: Sequence[Document], how: HowToRead
 ) -> SharedTokens:
     """Documents, or pairs of texts, one passage each, right-padded; longer ones are cut."""
-    check_same_tokens(models)
-    length = passage_length(models, how.length)
-    pairs = [document if isinstance(document, tuple) else (document, None) for document in documents]
-    texts, seconds = [a for a, _ in pairs], [b for _, b in pairs]
-    tokenizer = models[0].tokenizer
+    check_same_tokens(systems, USE_WORDS)
+    length = passage_length(systems, how.length)
     if how.bos is not None:
         raise InvalidInput("bos is for packed text; documents begin as their tokenizer begins them.")
-    encoded = tokenizer(
-        texts,
-        None if seconds[0] is None else seconds,
-        truncation=True,
-        max_length=length,
-        padding=False,
-        return_token_type_ids=seconds[0] is not None,
-        verbose=False,
-    )
-    ids = _filled(encoded["input_ids"], length if how.padding == "keep" else None)
-    mask = _filled([[1] * len(tokens) for tokens in encoded["input_ids"]], ids.shape[1]).astype(bool)
-    segments = encoded.get("token_type_ids")
+    width = length if how.padding == "keep" else None
     return SharedTokens(
-        ids=ids,
-        mask=mask,
+        tokenise(systems[0].tokenizer, documents, length=length, width=width),
         documents=range(len(documents)),
         level="sequence" if how.level == "sequence" else "token",
         padding=how.padding,
         drop_first=how.drop_first,
         pooling=how.pooling or "mean",
-        segments=None if segments is None else _filled(segments, ids.shape[1]),
     )
 
 
 def own_tokens(
-    models: Sequence[ReadingModel],
+    systems: Sequence[System],
     documents: Sequence[str],
     how: HowToRead,
     *,
@@ -197,14 +159,14 @@ def own_tokens(
     stimuli = _as_stimuli(pieces, spans)
     found = [
         Reader(
-            tokenizer=model.tokenizer,
-            name=model.name,
+            tokenizer=system.tokenizer,
+            name=system.name,
             pooling=how.pooling or ("last" if how.level == "word" else "mean"),
             bos=how.bos,
             drop_first=how.drop_first,
-            max_length=model.max_length,
+            max_length=system.max_length,
         ).read(stimuli)
-        for model in models
+        for system in systems
     ]
     # A row that one model has no token left for, after drop_first, is left out of all.
     in_all = set(found[0].rows).intersection(*(other.rows for other in found[1:]))
@@ -238,16 +200,6 @@ def _sampled(pieces: list[str], of_document: list[int], *, seed: int) -> tuple[l
     return [pieces[k] for k in drawn], [of_document[k] for k in drawn]
 
 
-def passage_length(models: Sequence[ReadingModel], length: int | None) -> int:
-    """As asked for, if every model can read that much; else what the shortest reader reads, 1,024 at most."""
-    for model in models:
-        if length is not None and model.max_length is not None and length > model.max_length:
-            raise InvalidInput(
-                f"length={length}, but {model.name} reads at most {model.max_length} tokens: choose fewer."
-            )
-    return length or min(MOST_TOKENS, *(model.max_length or MOST_TOKENS for model in models))
-
-
 def _as_stimuli(pieces: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> Stimuli:
     """Every span an item, named PIECE/NUMBER."""
     rows = [
@@ -258,11 +210,3 @@ def _as_stimuli(pieces: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]
     items = pd.DataFrame(rows, columns=["item", "sentence", "word", "start", "end"]).set_index("item")
     sentences = pd.Series(list(pieces), index=[str(k) for k in range(len(pieces))])
     return Stimuli(pd.DataFrame(index=items.index), items=items, sentences=sentences)
-
-
-def _filled(rows: Sequence[Sequence[int]], width: int | None) -> Ints:
-    """Rows of unequal length as one matrix, zeros at the end."""
-    matrix = np.zeros((len(rows), width or max(map(len, rows), default=0)), dtype=np.int64)
-    for row, values in zip(matrix, rows, strict=True):
-        row[: len(values)] = values
-    return matrix

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from thinkalike.errors import InvalidInput, ModelError
+from thinkalike.errors import InvalidInput
 from thinkalike.measures.inputs import Array
 from thinkalike.progress import progress
 from thinkalike.streaming.batches import Batch, MixedBatches, PassageBatches
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
-from thinkalike.streaming.passages import Passages, Reading
+from thinkalike.streaming.passages import Passages
 from thinkalike.streaming.sums import FEWEST_UNITS, StreamingCKA
+from thinkalike.systems.calling import evaluating, read_rows
 
 if TYPE_CHECKING:
     import torch
@@ -88,22 +89,16 @@ def model_batches(
     is its own. The first `start` passages of the order are passed over; `done` hears how many have become
     batches that were taken.
     """
-    from thinkalike.systems.mamba.selective_scan import fused_scan
-    from thinkalike.systems.subject import evaluating
-
     at_once = max(1, TOKENS_AT_ONCE // passages.n_tokens())
     order = np.random.default_rng(seed).permutation(len(passages.documents))
-    with ExitStack() as contexts, progress("reading", len(order)) as step:
-        for stack in stacks:
-            contexts.enter_context(evaluating(stack.model))
-            contexts.enter_context(fused_scan(stack.model))
+    with evaluating(*(stack.model for stack in stacks)), progress("reading", len(order)) as step:
         step.advance(start)
         for first in range(start, len(order), at_once):
             chosen = order[first : first + at_once]
             layers = [
                 rows
                 for k, (stack, wanted) in enumerate(zip(stacks, labels, strict=True))
-                for rows in layer_rows(stack, passages.read(k, chosen), wanted, site=site)
+                for rows in read_rows(stack, passages.read(k, chosen), labels=wanted, site=site)
             ]
             units = [passages.documents[k] if by_document else int(k) for k in chosen]
             yield from batching.take(_together(layers), passages.n_rows(chosen), units)
@@ -111,51 +106,6 @@ def model_batches(
             if batching.is_empty:
                 done(first + len(chosen))
         yield from batching.rest()
-
-
-def layer_rows(stack: Stack, reading: Reading, labels: Sequence[Layer], *, site: str) -> list[torch.Tensor]:
-    """The rows of the wanted layers, (n_rows, n_units) each, in one call of the model."""
-    from thinkalike.systems.hooks import FINAL_NORM, recording
-
-    def keep(layer: Layer, states: torch.Tensor) -> torch.Tensor:
-        # A decoder beside an encoder reads a start token before the text: its state belongs to no token.
-        return reading.keep(states[:, 1:] if stack.part == "decoder" else states)
-
-    with recording(stack, keep, site=site, final_norm=FINAL_NORM in labels) as record:
-        stack.model(**arguments(stack, reading))
-    record.check()
-    missing = [label for label in labels if label not in record.states]
-    if missing:
-        raise ModelError(f"Layer {missing[0]!r} of this {stack.model_type} model gave no answer.")
-    return [record.states[label] for label in labels]
-
-
-def arguments(stack: Stack, reading: Reading) -> dict[str, Any]:
-    """What the model is called with, on its device."""
-    import inspect
-
-    import torch
-
-    from thinkalike.systems.passes import check_tokens, padding_id
-    from thinkalike.systems.subject import start_token
-
-    check_tokens(stack, reading.ids)
-    accepted = set(inspect.signature(stack.model.forward).parameters)
-    device = next(stack.model.parameters()).device
-    ids = torch.from_numpy(np.where(reading.mask, reading.ids, padding_id(stack.config))).to(device)
-    mask = torch.from_numpy(reading.mask.astype(np.int64)).to(device)
-    given = {"input_ids": ids, "attention_mask": mask}
-    if reading.segments is not None:
-        given["token_type_ids"] = torch.from_numpy(reading.segments).to(device)
-    if stack.part == "decoder":
-        first = torch.full_like(ids[:, :1], start_token(stack) or 0)
-        given["decoder_input_ids"] = torch.cat([first, ids], dim=1)
-        given["decoder_attention_mask"] = torch.cat([torch.ones_like(first), mask], dim=1)
-    if not stack.architecture.reads_mask:
-        given.pop("attention_mask")
-    return {name: tensor for name, tensor in given.items() if name in accepted} | (
-        {"use_cache": False} if "use_cache" in accepted else {}
-    )
 
 
 def make_matrix(

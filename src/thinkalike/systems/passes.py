@@ -5,20 +5,20 @@ A source cuts its rows into chunks, a chunk into groups of inputs, and turns a g
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from thinkalike.errors import ModelError
 from thinkalike.systems import signals
 from thinkalike.systems.architectures import Stack
+from thinkalike.systems.batch import Batch
+from thinkalike.systems.calling import Reading, arguments, check_tokens
 from thinkalike.systems.hooks import Keep, Layer
 from thinkalike.systems.plan import Plan, check_batch_size
 from thinkalike.systems.texts import Sequences
-from thinkalike.systems.words import Ints, mean_over
+from thinkalike.systems.words import Ints
 
 if TYPE_CHECKING:
     import torch
@@ -66,64 +66,21 @@ class TextSource:
 
     def __init__(self, sequences: Sequences, plan: Plan, stack: Stack) -> None:
         self.sequences, self.plan, self.stack = sequences, plan, stack
-        self.device = next(stack.model.parameters()).device
         self.rows, self.order, self.chunk_rows = sequences.rows, plan.order, plan.chunk_rows
-        self.accepted = set(inspect.signature(stack.model.forward).parameters)
-        self.pad = padding_id(stack.config)
         check_tokens(stack, np.concatenate(sequences.ids))
 
     def groups(self, chunk: int) -> list[Ints]:
         return self.plan.passes(chunk)
 
     def prepare(self, chunk: int, group: Ints) -> Pass:
-        import torch
-
-        rows = self.plan.rows(chunk)
-        length = int(self.plan.lengths[group].max())
+        rows, batch = self.plan.rows(chunk), Batch.of([self.sequences.ids[text] for text in group])
         offset_of_text = np.full(len(self.plan.lengths), -1)
-        offset_of_text[group] = np.arange(len(group)) * length
+        offset_of_text[group] = np.arange(len(group)) * batch.width
         offsets = offset_of_text[self.sequences.row_text[rows]]
         places = np.flatnonzero(offsets >= 0)
-        positions, mask = self.sequences.row_tokens.padded(rows[places])
-        where = torch.from_numpy(positions + offsets[places, None]), torch.from_numpy(mask)
-
-        def keep(layer: Layer, states: torch.Tensor) -> torch.Tensor:
-            shape, n_tokens = tuple(states.shape), len(group) * length
-            if shape[:-1] not in ((len(group), length), (n_tokens,)):
-                raise ModelError(
-                    f"A layer of this {self.stack.model_type} model answers with shape {shape} to "
-                    f"{len(group)} texts of {length} tokens: its states cannot be told apart by tokens."
-                )
-            flat = states.reshape(n_tokens, -1)
-            return mean_over(flat, *(tensor.to(states.device) for tensor in where))
-
-        return Pass(self._arguments([self.sequences.ids[text] for text in group]), places, keep)
-
-    def _arguments(self, ids: Sequence[np.ndarray]) -> dict[str, Any]:
-        arguments: dict[str, Any] = {}
-        if self.stack.part == "decoder":
-            # The encoder reads the text, the decoder a start token and then the same text.
-            arguments |= self._padded([tokens[1:] for tokens in ids])
-            arguments |= {f"decoder_{name}": tensor for name, tensor in self._padded(ids).items()}
-        else:
-            arguments |= self._padded(ids)
-        if not self.stack.architecture.reads_mask or "attention_mask" not in self.accepted:
-            arguments.pop("attention_mask")
-        if "use_cache" in self.accepted:
-            arguments["use_cache"] = False
-        return arguments
-
-    def _padded(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
-        import torch
-
-        lengths = np.array([len(tokens) for tokens in ids])
-        mask = np.arange(lengths.max()) < lengths[:, None]
-        filled = np.full(mask.shape, self.pad, dtype=np.int64)
-        filled[mask] = np.concatenate(ids)
-        return {
-            "input_ids": torch.from_numpy(filled).to(self.device),
-            "attention_mask": torch.from_numpy(mask.astype(np.int64)).to(self.device),
-        }
+        positions, counted = self.sequences.row_tokens.padded(rows[places])
+        reading = Reading(batch, positions + offsets[places, None], counted)
+        return Pass(arguments(self.stack, batch), places, reading.keep(self.stack))
 
 
 class SignalSource:
@@ -182,31 +139,3 @@ class SignalSource:
             ]
             self._prepared = chunk, prepared
         return self._prepared[1]
-
-
-def check_tokens(stack: Stack, ids: Ints) -> None:
-    """Refuse tokens that the model has no embedding for: its tokenizer is another model's."""
-    n_tokens = n_embeddings(stack)
-    highest = int(ids.max(initial=0))
-    if n_tokens is not None and highest >= n_tokens:
-        raise ModelError(
-            f"The tokenizer gives token {highest}, but this {stack.model_type} model knows only {n_tokens} "
-            "tokens: give the model's own tokenizer."
-        )
-
-
-def n_embeddings(stack: Stack) -> int | None:
-    """How many tokens the model knows; None where it does not say."""
-    try:
-        return stack.model.get_input_embeddings().num_embeddings  # type: ignore[operator]
-    except (AttributeError, NotImplementedError):  # not of transformers, or not of words
-        return None
-
-
-def padding_id(config: Any) -> int:
-    """The token to pad with: the model's own (RoBERTa counts positions by it) if it has one, else any."""
-    text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    pad = getattr(text_config, "pad_token_id", None)
-    n_tokens = getattr(text_config, "vocab_size", None)
-    in_range = isinstance(pad, int) and pad >= 0 and (n_tokens is None or pad < n_tokens)
-    return int(pad) if in_range else 0  # type: ignore[arg-type]

@@ -95,10 +95,8 @@ class Reader:
         "auto" does as in training (`begin_texts`).
     drop_first
         So many tokens at the beginning of each sequence are left out of every row: their norm can be huge.
-    start_token
-        What a decoder reads before the text; None for any other model.
     max_length
-        How many tokens the model can read; None for any number.
+        How many tokens of text the model can read; None for any number.
     """
 
     tokenizer: Any
@@ -106,7 +104,6 @@ class Reader:
     pooling: str = "last"
     bos: Bos = None
     drop_first: int = 0
-    start_token: int | None = None
     max_length: int | None = None
 
     def __post_init__(self) -> None:
@@ -208,8 +205,6 @@ class Reader:
             if self.tokenizer.bos_token_id is None:
                 raise InvalidInput(f"The tokenizer of {self.name} has no beginning-of-sequence token.")
             tokens, spans = [self.tokenizer.bos_token_id, *tokens], [(0, 0), *spans]
-        if self.start_token is not None:
-            tokens, spans = [self.start_token, *tokens], [(0, 0), *spans]
         return tokens, spans
 
     def _check_length(self, n_tokens: int, name: str, text: str) -> None:

@@ -51,16 +51,14 @@ class Workshop:
         folder, device = self.settings.models_folder, self.settings.device
         if self.settings.format == "TransformerLens":
             return load_lens(fetch(name, folder)).to(device)
-        from thinkalike.stitching.systems import open_system
+        from thinkalike.systems.system import LoadOptions, open_system
 
-        return open_system(locate(name, folder), task="causal", device=device).model
+        return open_system(locate(name, folder), LoadOptions(device=device), head="causal").model
 
     def tokenizer(self, name: str) -> Any:
-        from thinkalike.systems.loading import load_processor
-        from thinkalike.systems.names import parse_name
+        from thinkalike.systems.system import open_system
 
-        source = self.settings.tokenizer or name
-        return load_processor(parse_name(locate(source, self.settings.models_folder)), "text")
+        return open_system(locate(self.settings.tokenizer or name, self.settings.models_folder)).tokenizer
 
     def identity(self, name: str) -> str:
         return weights_digest(self.model(name))

@@ -31,7 +31,9 @@ def losses_between(
         for share in shares:
             mixed = {name: torch.lerp(first[name], second[name], share) for name in first}
             parts = [
-                loss_of(functional_call(a, mixed, (), questions.inputs(rows)).logits, questions.right[rows])
+                loss_of(
+                    functional_call(a, mixed, (), questions.inputs(a, rows)).logits, questions.right[rows]
+                )
                 for rows in questions.batches()
             ]
             found.append(float(torch.cat(parts).mean()))

@@ -11,6 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.recipes.brown2023_generalization.data import Pairs, right_classes
+from thinkalike.systems.architectures import layers_of
+from thinkalike.systems.batch import Batch, Ints, tokenise
+from thinkalike.systems.calling import arguments
+from thinkalike.systems.system import LoadOptions, open_system
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 Bools = npt.NDArray[np.bool_]
 BATCH = 64
+Rows = slice | Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,21 +30,21 @@ class Questions:
     """Pairs as tokens, with the classes that are right."""
 
     pairs: Pairs
-    ids: torch.Tensor = field(repr=False)
-    """(n, length), right-padded"""
-    mask: torch.Tensor = field(repr=False)
-    segments: torch.Tensor | None = field(repr=False)
+    tokens: Batch = field(repr=False)
     right: torch.Tensor = field(repr=False)
     """bool (n, n_classes)"""
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.tokens)
 
-    def inputs(self, rows: torch.Tensor | slice) -> dict[str, torch.Tensor]:
-        """What a model is called with, no wider than its longest row."""
-        width = int(self.mask[rows].sum(1).max())
-        found = {"input_ids": self.ids[rows, :width], "attention_mask": self.mask[rows, :width]}
-        return found | ({} if self.segments is None else {"token_type_ids": self.segments[rows, :width]})
+    def logits(self, model: nn.Module, rows: Rows) -> torch.Tensor:
+        """What a classifier answers to some of the questions: (n_rows, n_classes)."""
+        found: torch.Tensor = model(**self.inputs(model, rows)).logits
+        return found
+
+    def inputs(self, model: nn.Module, rows: Rows) -> dict[str, Any]:
+        """What a classifier is called with for some of the questions."""
+        return arguments(layers_of(model), self.tokens.take(rows), model)
 
     def batches(self, size: int = BATCH) -> Iterator[slice]:
         return (slice(start, min(start + size, len(self))) for start in range(0, len(self), size))
@@ -51,18 +56,8 @@ def ask(
     """The tokens of `pairs`, cut at `longest`."""
     import torch
 
-    encoded = tokenizer(
-        [premise for premise, _ in pairs.texts],
-        [hypothesis for _, hypothesis in pairs.texts],
-        truncation=True,
-        max_length=longest,
-        padding=True,
-        return_tensors="pt",
-    ).to(device)
-    right = torch.from_numpy(right_classes(pairs.labels, classes)).to(device)
-    return Questions(
-        pairs, encoded["input_ids"], encoded["attention_mask"], encoded.get("token_type_ids"), right
-    )
+    tokens = tokenise(tokenizer, pairs.texts, length=longest)
+    return Questions(pairs, tokens, torch.from_numpy(right_classes(pairs.labels, classes)).to(device))
 
 
 def loss_of(logits: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -84,7 +79,7 @@ def answers(model: nn.Module, questions: Questions) -> torch.Tensor:
 
     model.eval()
     with torch.no_grad():
-        parts = [model(**questions.inputs(rows)).logits for rows in questions.batches()]
+        parts = [questions.logits(model, rows) for rows in questions.batches()]
     return torch.cat(parts)
 
 
@@ -94,9 +89,8 @@ def accuracy(model: nn.Module, questions: Questions) -> float:
 
 def load_classifier(source: str | Path, *, tokenizer: Any, device: str = "cpu") -> nn.Module:
     """A …ForSequenceClassification model by name or folder, in float32 and ready to run."""
-    from thinkalike.stitching.systems import open_system
-
-    return open_system(source, task="classification", tokenizer=tokenizer, device=device).model
+    options = LoadOptions(device=device)
+    return open_system(source, options, head="classification", tokenizer=tokenizer).model
 
 
 def class_names(config: Any, default: Sequence[str]) -> tuple[str, ...]:

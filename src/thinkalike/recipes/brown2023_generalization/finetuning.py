@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ import numpy as np
 from thinkalike.files import new_folder
 from thinkalike.progress import without_bars
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, loss_of
+from thinkalike.systems.architectures import layers_of
+from thinkalike.systems.batch import Batch, Bools, Ints, tokenise
+from thinkalike.systems.calling import arguments
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +52,7 @@ def fine_tuned(
 
         def loss() -> torch.Tensor:
             rows = next(order)
-            return loss_of(model(**questions.inputs(rows)).logits, questions.right[rows]).mean()
+            return loss_of(questions.logits(model, rows), questions.right[rows]).mean()
 
         model.train()
         _optimise(model.parameters(), loss, steps=steps, rate=rate)
@@ -66,28 +70,27 @@ def pair_reader(
     """
     import torch
 
-    ids, mask, hypothesis = _pair_tokens(pairs, tokenizer)
-    n = len(pairs) // 2
-    together = torch.arange(len(ids)) < n
-    order = _epochs(len(ids), batch, seed)
+    tokens, hypothesis = _pair_tokens(pairs, tokenizer)
+    together = torch.arange(len(tokens)) < len(pairs) // 2
+    order = _epochs(len(tokens), batch, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = copy.deepcopy(base).train()
+        stack = layers_of(model)
         judge = torch.nn.Linear(model.config.hidden_size, 2)  # reads the first token; not kept
 
         def loss() -> torch.Tensor:
             rows = next(order)
-            width = int(mask[rows].sum(1).max())
-            shown, where = ids[rows, :width], hypothesis[rows, :width]
-            hidden = (torch.rand(shown.shape, generator=generator) < HIDDEN) & where
+            shown = tokens.take(rows)
+            where = torch.from_numpy(hypothesis[rows, : shown.width])
+            hidden = (torch.rand(where.shape, generator=generator) < HIDDEN) & where
             hidden[0, int(where[0].nonzero()[0])] = True  # never nothing to predict
-            states = model.base_model(
-                input_ids=shown.masked_fill(hidden, tokenizer.mask_token_id),
-                attention_mask=mask[rows, :width],
-            ).last_hidden_state
+            asked = replace(shown, ids=np.where(hidden.numpy(), tokenizer.mask_token_id, shown.ids))
+            states = stack.model(**arguments(stack, asked)).last_hidden_state
+            right = torch.from_numpy(shown.ids)[hidden]
             # Logits only where they are asked for: over a whole vocabulary they cost as much as a block.
-            words = torch.nn.functional.cross_entropy(word_logits(model, states[hidden]), shown[hidden])
+            words = torch.nn.functional.cross_entropy(word_logits(model, states[hidden]), right)
             belongs = judge(states[:, 0])
             return words + torch.nn.functional.cross_entropy(belongs, together[rows].long())
 
@@ -100,15 +103,14 @@ def word_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
     return model.cls(states) if hasattr(model, "cls") else model.decoder(model.head(states))
 
 
-def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Ids, mask, which tokens are of the hypothesis; in the second half those of other premises."""
+def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[Batch, Bools]:
+    """The pairs, in the second half with hypotheses of other premises; which tokens are of the hypothesis."""
     half = len(pairs) // 2
     premises, hypotheses = (list(column) for column in zip(*pairs.texts, strict=True))
     hypotheses[half:] = [*hypotheses[half + 1 :], hypotheses[half]]
-    encoded = tokenizer(premises, hypotheses, padding=True, return_tensors="pt")
-    ids, mask = encoded["input_ids"], encoded["attention_mask"]
-    ends = ids == tokenizer.sep_token_id
-    return ids, mask, (ends.cumsum(1) == 1) & ~ends
+    tokens = tokenise(tokenizer, list(zip(premises, hypotheses, strict=True)))
+    ends = tokens.mask & (tokens.ids == tokenizer.sep_token_id)
+    return tokens, tokens.mask & (ends.cumsum(axis=1) == 1) & ~ends
 
 
 def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Any) -> Path:
@@ -141,14 +143,12 @@ def _optimise(
         schedule.step()
 
 
-def _epochs(n: int, batch: int, seed: int) -> Iterator[torch.Tensor]:
+def _epochs(n: int, batch: int, seed: int) -> Iterator[Ints]:
     """Rows of one batch after the other, every row once before any comes again."""
-    import torch
-
     rng = np.random.default_rng(seed)
     waiting = np.empty(0, dtype=np.int64)
     while True:
         while len(waiting) < batch:
             waiting = np.concatenate([waiting, rng.permutation(n)])
-        yield torch.from_numpy(waiting[:batch])
+        yield waiting[:batch]
         waiting = waiting[batch:]

@@ -11,12 +11,11 @@ import numpy.typing as npt
 from thinkalike.errors import InvalidInput
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, is_right
 from thinkalike.systems.architectures import layers_of
+from thinkalike.systems.calling import bottom_states, top_logits
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
-    from thinkalike.systems.architectures import Stack
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -43,39 +42,20 @@ def stitched_right(
     """
     import torch
 
-    from thinkalike.stitching.model import bottom_states
-
-    inputs = questions.inputs(rows)
+    tokens = questions.tokens.take(rows)
     stacks = [layers_of(model) for model in models.values()]
     # One pass per bottom. Of its layers those are kept that are asked for.
-    states = [bottom_states(stack, set(layers), inputs) for stack in stacks]
-    n_models, n_rows = len(stacks), len(inputs["input_ids"])
+    states = [bottom_states(stack, layers, tokens) for stack in stacks]
+    n_models, n_rows = len(stacks), len(tokens)
     right = questions.right[rows].repeat(n_models, 1)
     found = np.zeros((len(layers), n_models, n_models, n_rows), dtype=bool)
     for place, layer in enumerate(layers):
         entering = torch.cat([own[layer] for own in states])
         for top, (model, stack) in enumerate(zip(models.values(), stacks, strict=True)):
-            logits = _from_layer(model, stack, layer, entering, inputs, n_models)
+            with torch.no_grad():
+                logits = top_logits(model, stack, layer, entering, tokens.repeated(n_models))
             found[place, :, top] = is_right(logits, right).view(n_models, n_rows).cpu().numpy()
     return found
-
-
-def _from_layer(
-    model: nn.Module,
-    stack: Stack,
-    layer: int,
-    states: torch.Tensor,
-    inputs: Mapping[str, torch.Tensor],
-    n_copies: int,
-) -> torch.Tensor:
-    """The logits of `model` when `states` of `n_copies` bottoms stand in for its layer."""
-    import torch
-
-    from thinkalike.stitching.model import top_output
-
-    repeated = {name: value.repeat(n_copies, 1) for name, value in inputs.items()}
-    with torch.no_grad():
-        return top_output(model, stack, layer, states, repeated)
 
 
 def penalties(accuracies: Floats) -> Floats:

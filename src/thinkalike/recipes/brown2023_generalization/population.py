@@ -20,6 +20,7 @@ from thinkalike.recipes.brown2023_generalization.groups import Choice, choose_en
 from thinkalike.recipes.brown2023_generalization.scales import Settings
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
+from thinkalike.systems.system import open_system
 
 HUB_NAME = "connectivity/feather_berts_{}"
 
@@ -61,13 +62,10 @@ class Population:
 
 def paper_population(settings: Settings, steps: Steps) -> Population:
     """The hundred classifiers of McCoy et al. (2020), on MNLI and HANS."""
-    from thinkalike.systems.loading import load_config, load_processor
-    from thinkalike.systems.names import parse_name
-
     folder, device, seed = settings.models_folder, settings.device, settings.seed
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings.n_models)}
-    tokenizer = load_processor(parse_name(locate(settings.tokenizer, folder)), "text")
-    classes = class_names(load_config(parse_name(places["0"])), MNLI_CLASSES)
+    tokenizer = open_system(locate(settings.tokenizer, folder)).tokenizer
+    classes = class_names(open_system(places["0"]).config, MNLI_CLASSES)
     shape = {"classes": classes, "tokenizer": tokenizer, "longest": settings.longest, "device": device}
     inside = ask(mnli(settings.n_inside, seed=seed, file=settings.mnli_file), **shape)
     outside = ask(hans(settings.n_outside, seed=seed, file=settings.hans_file), **shape)
@@ -93,5 +91,5 @@ def paper_population(settings: Settings, steps: Steps) -> Population:
 
 def questions_digest(*parts: Questions) -> str:
     """Of the texts and labels, and of how they were cut into tokens."""
-    content = [(part.pairs.texts, part.pairs.labels, tuple(part.ids.shape)) for part in parts]
+    content = [(part.pairs.texts, part.pairs.labels, part.tokens.ids.shape) for part in parts]
     return hashlib.sha256(repr(content).encode()).hexdigest()

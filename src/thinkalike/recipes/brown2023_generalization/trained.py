@@ -21,7 +21,7 @@ from thinkalike.recipes.brown2023_generalization.population import Population, q
 from thinkalike.recipes.brown2023_generalization.scales import Settings
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
-from thinkalike.stitching.systems import open_system
+from thinkalike.systems.system import LoadOptions, open_system
 
 TRAINING, INSIDE, OUTSIDE, READING = range(4)  # the seeds of the parts, so that none repeats another
 TAUGHT = 1000  # the first seed of classifiers that are taught with counterexamples
@@ -73,9 +73,10 @@ class Trained:
 
 def fine_tuned_population(settings: Settings, steps: Steps) -> Population:
     """Train `n_models`; where they do not differ enough out of distribution, add some that were taught."""
-    system = open_system(settings.base, task="masked", device="cpu")
+    options = LoadOptions(device="cpu")
+    system = open_system(settings.base, options, head="masked")
     course = Course(settings, system.tokenizer)
-    base: Any = open_system(_reader(system.model, course, steps), task="masked", device="cpu").model
+    base: Any = open_system(_reader(system.model, course, steps), options, head="masked").model
     inside, outside = course.inside(), course.outside()
     about = {**course.common, **_training(settings), "reader": weights_digest(base)}
 

@@ -90,24 +90,21 @@ class Streams:
 
     def _measure_loss(self, name: str) -> dict[str, float]:
         from thinkalike.systems.likelihood import causal_log_probabilities
-        from thinkalike.systems.loading import load_config, load_headed, load_processor
-        from thinkalike.systems.names import parse_name
+        from thinkalike.systems.system import LoadOptions, open_system
 
-        where = parse_name(self.place(name))
-        model: Any = load_headed(where, load_config(where), "AutoModelForCausalLM")
-        tokenizer = load_processor(where, "text")
+        system = open_system(self.place(name), LoadOptions(device="cpu"), head="causal")
+        model: Any = system.model
         n = self.settings.loss_tokens
         text = _beginning(self.text, 8 * n)
-        ids = tokenizer(text, verbose=False)["input_ids"][:n]
+        ids = system.tokenizer(text, verbose=False)["input_ids"][:n]
         loss = -float(np.mean(causal_log_probabilities(model, np.array(ids))))
         return {"loss": loss, "parameters": float(model.num_parameters())}
 
     def shape(self, name: str) -> dict[str, float]:
         """Width, depth, units of an attention head and how many of them rotate, from the configuration."""
-        from thinkalike.systems.loading import load_config
-        from thinkalike.systems.names import parse_name
+        from thinkalike.systems.system import open_system
 
-        return head_shape(load_config(parse_name(self.place(name))))
+        return head_shape(open_system(self.place(name)).config)
 
 
 def head_shape(config: Any) -> dict[str, float]:

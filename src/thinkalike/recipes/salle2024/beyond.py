@@ -183,15 +183,11 @@ def without_positions(work: Work, comparison: Comparison, name: str) -> list[flo
     """Importance of word position in every layer of a model that is not told where a word stands."""
     from thinkalike.activations import extract
     from thinkalike.comparison.profiling import profile
-    from thinkalike.systems.loading import load_config, load_model, load_processor
-    from thinkalike.systems.names import parse_name
+    from thinkalike.systems.system import LoadOptions, open_system
 
-    where = parse_name(work.place(name))
-    stack = load_model(where, load_config(where))
-    silence_positions(stack.model)
-    found = extract(
-        stack.model, comparison.stimuli, processor=load_processor(where, "text"), system=name, cache=False
-    )
+    system = open_system(work.place(name), LoadOptions(device="cpu"))
+    silence_positions(system.model)
+    found = extract(system.model, comparison.stimuli, processor=system.tokenizer, system=name, cache=False)
     made = profile(found, comparison.stimuli, preset=work.settings.preset, seed=work.settings.seed)
     return _position_importance(importance_table(made)).tolist()
 
