@@ -170,7 +170,7 @@ def test_the_second_call_loads_no_model(gpt2_folder, stimuli, monkeypatch):
     def never(*args, **options):
         raise AssertionError("loaded again")
 
-    monkeypatch.setattr("thinkalike.systems.subject.load_model", never)
+    monkeypatch.setattr("thinkalike.systems.system.load_model", never)
     second = ta.extract(str(gpt2_folder), stimuli, system="mine")
     assert second.system == "mine"
     np.testing.assert_array_equal(first[2], second[2])
@@ -180,7 +180,7 @@ def test_new_features_need_no_new_extraction(gpt2_folder, words_of, monkeypatch)
     texts = ["The old woman sings.", "Mary fell."]
     plain, annotated = words_of(texts), words_of(texts, number=list("abcabc"))
     ta.extract(gpt2_folder, plain)
-    monkeypatch.setattr("thinkalike.systems.subject.load_model", None)
+    monkeypatch.setattr("thinkalike.systems.system.load_model", None)
     found = ta.extract(gpt2_folder, annotated)
     found.check_stimuli(annotated)
     with pytest.raises(StoreError, match="was shown other stimuli"):

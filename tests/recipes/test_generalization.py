@@ -287,7 +287,8 @@ def test_smoke_runs_from_end_to_end_and_goes_on_where_it_stopped(tmp_path: Path)
     written = [file.stat().st_mtime_ns for file in files]
     again = reproduce("brown2023-generalization", "smoke", tmp_path / "run")
     assert [file.stat().st_mtime_ns for file in files] == written
-    assert again.findings.statements == first.findings.statements
+    # As they print: a range that is NaN is no equal of itself.
+    assert list(map(repr, again.findings.statements)) == list(map(repr, first.findings.statements))
 
 
 def test_the_control_is_planted_where_the_seeds_give_no_spread(tmp_path: Path, tokenizer: Any) -> None:
