@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
 
 Layer = int | str
+MOST_ROUNDING = 1e-4
+"""Of the spread of the items: a larger share could move similarities in the third digit"""
 Array = npt.NDArray[np.float32]
 
 
@@ -218,13 +220,22 @@ def _matrix(name: Any, array: Any) -> Array:
         raise InvalidInput(f"Layer {name!r} has shape {given.shape}: expected (n_items, n_units).")
     with np.errstate(over="ignore", invalid="ignore"):  # too large becomes infinite, and is refused as such
         matrix = np.ascontiguousarray(given, dtype=np.float32)
-        lost = given.itemsize > 4 and np.ptp(given, axis=0).any() and not np.ptp(matrix, axis=0).any()
-    if lost:
-        raise InvalidInput(
-            f"The items of layer {name!r} differ by less than float32 can hold beside values as large as "
-            f"{np.abs(given).max():.3g}: subtract the mean of every unit first."
-        )
+        if given.itemsize > 4 and _loses_geometry(given.astype(np.float64), matrix):
+            raise InvalidInput(
+                f"The items of layer {name!r} differ by {np.ptp(given, axis=0).max():.3g} beside values of "
+                f"{np.abs(given).max():.3g}, and float32, in which activations are kept, would blur that: "
+                "subtract the mean of every unit, or change the scale, first."
+            )
     return matrix
+
+
+def _loses_geometry(given: npt.NDArray[np.float64], rounded: Array) -> bool:
+    """Whether what float32 rounds away is more than a small share of how the items differ."""
+    if not np.ptp(given, axis=0).any():
+        return False  # there is none
+    size = np.abs(given).max()  # so that no square underflows
+    error = np.linalg.norm((given - rounded) / size)
+    return bool(error > MOST_ROUNDING * np.linalg.norm((given - given.mean(axis=0)) / size))
 
 
 def refuse_masked(array: Any, name: str) -> None:
