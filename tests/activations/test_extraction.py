@@ -22,7 +22,7 @@ def test_padding_never_matters(text_case, mixed_texts, words_of):
     stimuli = words_of(mixed_texts)
     together = extract(text_case, stimuli, batch_size=32)
     one_by_one = extract(text_case, stimuli, batch_size=1)
-    assert together.items == one_by_one.items == tuple(stimuli.items.index)
+    assert together.item_names == one_by_one.item_names == tuple(stimuli.items.index)
     for layer in together:
         np.testing.assert_allclose(together[layer], one_by_one[layer], atol=1e-5, rtol=0)
 
@@ -88,7 +88,7 @@ def test_poolings_of_a_word(one_case, make_tokenizer):
     n_tokens = len([1 for start, end in offsets if start >= 4 and end <= 16 and start < end])
     every = found["all"][2]
     assert len(every) == n_tokens > 2
-    assert found["all"].items == tuple(f"{stimuli.items.index[0]}/{j}" for j in range(n_tokens))
+    assert found["all"].item_names == tuple(f"{stimuli.items.index[0]}/{j}" for j in range(n_tokens))
     assert found["all"].stimuli_digest is None
     np.testing.assert_allclose(found["last"][2][0], every[-1], atol=1e-6)
     np.testing.assert_allclose(found["first"][2][0], every[0], atol=1e-6)
@@ -120,7 +120,7 @@ def test_bos_and_drop_first(one_case, words_of):
 
     n_first = len(case.processor("Mary")["input_ids"])
     dropped = extract(case, stimuli, drop_first=n_first)
-    assert dropped.items == tuple(stimuli.items.index[[1, 3, 4, 5]])
+    assert dropped.item_names == tuple(stimuli.items.index[[1, 3, 4, 5]])
     np.testing.assert_array_equal(dropped[2], plain[2][[1, 3, 4, 5]])
     assert dropped.stimuli_digest == stimuli.subset([1, 3, 4, 5]).digest
     with pytest.raises(InvalidInput, match="drop_first=99 leaves no token"):
@@ -242,7 +242,7 @@ def test_rows_keep_the_order_of_the_stimuli(one_case, mixed_texts, words_of):
     expected = extract(case, stimuli)
     shuffled = np.random.default_rng(1).permutation(len(stimuli))
     found = extract(case, stimuli.subset(shuffled), batch_size=3)
-    assert found.items == tuple(np.array(expected.items)[shuffled])
+    assert found.item_names == tuple(np.array(expected.item_names)[shuffled])
     np.testing.assert_allclose(found[3], expected[3][shuffled], atol=1e-5)
 
 

@@ -64,7 +64,7 @@ def test_rows_named_by_stimuli(arrays, tmp_path):
     np.savez(tmp_path / "monkey.npz", **arrays)
     stimuli = ta.Stimuli(pd.DataFrame({"size": np.arange(5.0)}, index=list("abcde")))
     found = ta.Activations.open(tmp_path / "monkey.npz", stimuli=stimuli)
-    assert found.items == tuple("abcde")
+    assert found.item_names == tuple("abcde")
     assert found.stimuli_digest == stimuli.digest
 
 
@@ -132,7 +132,7 @@ def test_xarray_dataset(arrays, xarray):
     )
     found = ta.Activations.from_xarray(data)
     check(found, arrays, "monkey")
-    assert found.items == tuple("abcde")
+    assert found.item_names == tuple("abcde")
 
 
 def test_xarray_array_with_and_without_layers(arrays, xarray):
@@ -162,7 +162,7 @@ def test_labelled_rows_are_put_in_the_order_of_the_stimuli(arrays, xarray):
     data = xarray.DataArray(arrays["V1"][turned], coords={"item": ["abcde"[k] for k in turned]}, **rows)
     found = ta.Activations.from_xarray(data, stimuli=stimuli)
     np.testing.assert_array_equal(found["V1"], arrays["V1"])
-    assert found.items == tuple("abcde")
+    assert found.item_names == tuple("abcde")
     counted = xarray.DataArray(arrays["V1"], coords={"item": range(5)}, **rows)
     np.testing.assert_array_equal(ta.Activations.from_xarray(counted, stimuli=stimuli)["V1"], arrays["V1"])
     foreign = xarray.DataArray(arrays["V1"], coords={"item": list("abcdz")}, **rows)

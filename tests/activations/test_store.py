@@ -44,7 +44,7 @@ def test_from_arrays(arrays):
     assert "V1" in found
     assert 0 not in found
     assert found.n_units == (3, 4)
-    assert found.items == ("0", "1", "2", "3", "4")
+    assert found.item_names == ("0", "1", "2", "3", "4")
     assert found.stimuli_digest is None
     assert found["IT"].dtype == np.float32
     np.testing.assert_allclose(found["IT"], arrays["IT"], rtol=1e-6)
@@ -59,9 +59,9 @@ def test_tensors_are_arrays(arrays):
 def test_rows_are_named_by_items_or_stimuli(arrays):
     stimuli = stimuli_of(5)
     found = ta.Activations.from_arrays(arrays, stimuli=stimuli)
-    assert found.items == tuple(stimuli.items.index)
+    assert found.item_names == tuple(stimuli.items.index)
     assert found.stimuli_digest == stimuli.digest
-    assert ta.Activations.from_arrays(arrays, items=list("abcde")).items == tuple("abcde")
+    assert ta.Activations.from_arrays(arrays, items=list("abcde")).item_names == tuple("abcde")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_saved_and_opened(arrays, tmp_path):
     made = ta.Activations.from_arrays(arrays, system="monkey", stimuli=stimuli, metadata={"lab": "ours"})
     assert made.save(tmp_path / "m.zarr") == tmp_path / "m.zarr"
     found = ta.Activations.open(tmp_path / "m.zarr", stimuli=stimuli)
-    assert (found.system, found.layers, found.items) == (made.system, made.layers, made.items)
+    assert (found.system, found.layers, found.item_names) == (made.system, made.layers, made.item_names)
     assert found.stimuli_digest == stimuli.digest
     assert found.metadata["lab"] == "ours"
     for layer in made:
@@ -164,6 +164,25 @@ def test_any_zarr_reader_reads_it(saved, arrays):
     np.testing.assert_allclose(group["layers/1"][:], arrays["IT"], rtol=1e-6)
     assert list(group["items"][:]) == list("01234")
     assert group.attrs["thinkalike"]["layers"] == ["V1", "IT"]
+
+
+def test_a_mapping_from_layers_to_vectors(arrays):
+    made = ta.Activations.from_arrays(arrays, system="monkey")
+    assert list(made.keys()) == list(made) == list(arrays)
+    assert len(made) == 2
+    assert made.n_items == 5
+    for layer, vectors in made.items():
+        np.testing.assert_array_equal(vectors, made[layer])
+    as_dict = dict(made)
+    assert list(as_dict) == ["V1", "IT"]
+    np.testing.assert_array_equal(as_dict["IT"], arrays["IT"].astype(np.float32))
+    assert "V1" in made
+    assert made.get("V9") is None
+    again = ta.Activations.from_arrays(made, system="again", items=made.item_names)
+    np.testing.assert_array_equal(again["V1"], made["V1"])
+    assert made == made  # and not by comparing arrays
+    assert made != again
+    assert len({made, again}) == 2
 
 
 def test_object_stores(arrays):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable
 from typing import Any
 
@@ -161,13 +162,13 @@ def test_many_layers_share_one_plan(data: tuple, make_activations: Pairs) -> Non
         np.testing.assert_array_equal(alone.scores[0], found.scores[k])
         np.testing.assert_array_equal(alone.importance[0], found.importance[k])
 
-    class Store:
-        layers = ("a", "b")
+    class Store(UserDict[str, int]):
+        """A mapping whose layers are read when they are asked for, as activations on disk are."""
 
         def __getitem__(self, label: str) -> np.ndarray:
-            return layers["ab".index(label)]
+            return layers[self.data[label]]
 
-    store = Store()
+    store = Store(a=0, b=1)
     np.testing.assert_array_equal(cross_validate(features, store, plan=plan).scores, found.scores)
     frame = found.to_frame()
     assert list(frame.columns) == ["layer", "feature", "importance", "sd", "n_folds"]

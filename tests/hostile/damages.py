@@ -64,7 +64,7 @@ LOAD_PROFILE = READING.format(
 )
 OPEN_STORE = READING.format(
     """found = ta.Activations.open("x.zarr")
-    print(found.items, found.stimuli_digest, [found[layer].tolist() for layer in found.layers])"""
+    print(found.item_names, found.stimuli_digest, [found[layer].tolist() for layer in found.layers])"""
 )
 EXTRACT = ("extract", "nano-pythia-64", "--stimuli", "s.csv", "--out", "x.zarr")
 STITCH = (

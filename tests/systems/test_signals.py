@@ -98,10 +98,10 @@ def test_stimuli_describe_the_inputs(one_case, picture):
     case = one_case("vit")
     stimuli = ta.Stimuli(pd.DataFrame({"animal": ["cat", "dog"]}, index=["a", "b"]))
     found = ta.extract(case.model, stimuli, inputs=[picture, 255 - picture], processor=case.processor)
-    assert found.items == ("a", "b")
+    assert found.item_names == ("a", "b")
     found.check_stimuli(stimuli)
     bare = ta.extract(case.model, [picture, 255 - picture], processor=case.processor)
-    assert bare.items == ("0", "1")
+    assert bare.item_names == ("0", "1")
     assert bare.stimuli_digest is None
 
 

@@ -329,7 +329,7 @@ def _source(system: System, shown: Shown, settings: ExtractionSettings) -> Sourc
 
 def _as_shown(found: Activations, shown: Shown, system: str) -> Activations:
     """Name the stimuli by their present digest: features may have changed, which no model sees."""
-    digest = _digest(shown, found.items, found.metadata["pooling"])
+    digest = _digest(shown, found.item_names, found.metadata["pooling"])
     return replace(found, system=system, stimuli_digest=digest)
 
 

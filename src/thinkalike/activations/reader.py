@@ -113,7 +113,7 @@ def open_store(path: str | Path) -> Activations:
     return Activations(
         system=about["system"],
         layers=tuple(about["layers"]),
-        items=tuple(str(item) for item in items),
+        item_names=tuple(str(item) for item in items),
         n_units=tuple(int(array.shape[1]) for array in arrays),
         stimuli_digest=about["stimuli_digest"],
         metadata={**about["metadata"], "path": str(path)},

@@ -36,13 +36,14 @@ def check_same_items(systems: Sequence[Activations]) -> None:
                 f"{pair} were shown different stimuli ({first.n_items} items and {other.n_items} items): "
                 "extract both on the same stimuli."
             )
-        row = first_difference(first.items, other.items)
+        row = first_difference(first.item_names, other.item_names)
         if row is not None:
-            same = set(first.items) == set(other.items)
+            same = set(first.item_names) == set(other.item_names)
             way_out = "sort the rows of both alike" if same else "extract both on the same stimuli"
             raise InvalidInput(
-                f"{pair} do not have the same items in the same order: row {row} is {first.items[row]!r} "
-                f"in the first and {other.items[row]!r} in the second: {way_out}."
+                f"{pair} do not have the same items in the same order: row {row} is "
+                f"{first.item_names[row]!r} in the first and {other.item_names[row]!r} in the second: "
+                f"{way_out}."
             )
         if len({first.stimuli_digest, other.stimuli_digest} - {None}) > 1:
             raise InvalidInput(

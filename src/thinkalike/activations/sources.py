@@ -121,7 +121,7 @@ def to_xarray(activations: Activations) -> xarray.Dataset:
         for number, layer in enumerate(activations.layers)
     }
     about = {"system": activations.system, "stimuli_digest": activations.stimuli_digest or ""}
-    return xarray.Dataset(variables, coords={"item": list(activations.items)}, attrs=about)
+    return xarray.Dataset(variables, coords={"item": list(activations.item_names)}, attrs=about)
 
 
 def from_cache(

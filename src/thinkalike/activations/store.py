@@ -34,8 +34,11 @@ Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Activations:
-    """The vectors of one system: `acts[layer]` is (n_items, n_units), rows in the order of `items`.
+class Activations(Mapping[Layer, "Array"]):
+    """The vectors of one system: a mapping from layers to arrays (n_items, n_units).
+
+    Rows are in the order of `item_names`. A layer is read when it is asked for; `dict(acts)` reads them all.
+    `len` counts the layers, as of any mapping; `n_items` the rows.
 
     Attributes
     ----------
@@ -43,8 +46,8 @@ class Activations:
         The name of the model, brain or network.
     layers
         Labels, in the order of processing: 0, 1, … for models (0 is the embeddings), any names for arrays.
-    items
-        The id of each row.
+    item_names
+        The id of each row; `items()` gives pairs of layer and vectors, as of any mapping.
     n_units
         The width of each layer.
     stimuli_digest
@@ -55,7 +58,7 @@ class Activations:
 
     system: str
     layers: tuple[Layer, ...]
-    items: tuple[str, ...]
+    item_names: tuple[str, ...]
     n_units: tuple[int, ...]
     stimuli_digest: str | None
     metadata: Mapping[str, Any]
@@ -75,6 +78,12 @@ class Activations:
     def __contains__(self, layer: object) -> bool:
         return layer in self.layers
 
+    def get(self, layer: Layer, default: Any = None) -> Any:
+        return self[layer] if layer in self.layers else default
+
+    __eq__ = object.__eq__  # a mapping would compare arrays, which have no one answer
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         widths = "–".join(str(w) for w in sorted({min(self.n_units), max(self.n_units)}))
         return (
@@ -83,7 +92,7 @@ class Activations:
 
     @property
     def n_items(self) -> int:
-        return len(self.items)
+        return len(self.item_names)
 
     def check_stimuli(self, stimuli: Stimuli) -> None:
         """Raise `StoreError` unless these are the answers to `stimuli`, row by row."""
@@ -93,13 +102,14 @@ class Activations:
                 "it was shown other stimuli, or not all of them. One row per item is needed, in their order."
             )
         names = [str(item) for item in stimuli.items.index]
-        row = None if counted(self.items) else first_difference(self.items, names)
+        row = None if counted(self.item_names) else first_difference(self.item_names, names)
         if row is not None:
-            same = set(self.items) == set(names)
+            same = set(self.item_names) == set(names)
             what = "its rows in another order than the stimuli" if same else "other items than the stimuli"
             raise StoreError(
-                f"{self.system} has {what}: row {row} is {self.items[row]!r}, item {row} is {names[row]!r}. "
-                "Sort the rows as the stimuli are and name them alike, or leave them unnamed if they are."
+                f"{self.system} has {what}: row {row} is {self.item_names[row]!r}, item {row} is "
+                f"{names[row]!r}. Sort the rows as the stimuli are and name them alike, or leave them "
+                "unnamed if they are."
             )
         if self.stimuli_digest not in (None, stimuli.digest):
             raise StoreError(
@@ -147,7 +157,7 @@ class Activations:
         return cls(
             system=system,
             layers=tuple(matrices),
-            items=names,
+            item_names=names,
             n_units=tuple(m.shape[1] for m in matrices.values()),
             stimuli_digest=None if stimuli is None else stimuli.digest,
             metadata=dict(metadata or {}),

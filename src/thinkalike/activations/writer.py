@@ -149,7 +149,7 @@ def save(activations: Activations, path: str | Path) -> str | Path:
         writer = Writer(
             path,
             attributes=attributes,
-            items=activations.items,
+            items=activations.item_names,
             positions=np.arange(activations.n_items),
             n_units=activations.n_units,
             chunk_rows=min(ROWS_AT_ONCE, activations.n_items),
@@ -164,7 +164,7 @@ def save(activations: Activations, path: str | Path) -> str | Path:
 
 def _digest(activations: Activations) -> str:
     """Of all that a store of these holds, so that another may go on with it but nothing else."""
-    digest = hashlib.sha256(repr((activations.items, activations.layers, activations.n_units)).encode())
+    digest = hashlib.sha256(repr((activations.item_names, activations.layers, activations.n_units)).encode())
     for layer in activations.layers:
         digest.update(np.ascontiguousarray(activations[layer]).data)
     return digest.hexdigest()

@@ -175,7 +175,7 @@ class _Work:
         if isinstance(system, Activations):
             system.check_stimuli(self.stimuli)
             items = tuple(str(item) for item in self.stimuli.items.index)
-            renamed = replace(system, system=name, items=items, stimuli_digest=self.stimuli.digest)
+            renamed = replace(system, system=name, item_names=items, stimuli_digest=self.stimuli.digest)
             if self.run is not None:
                 self.run.keep_activations(renamed)
             return renamed

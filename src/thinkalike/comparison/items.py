@@ -15,12 +15,12 @@ def shared_items(stimuli: Stimuli, found: Sequence[Activations]) -> npt.NDArray[
     """Which items every system has, where one lacks some (dropped first tokens); None if all have all."""
     if all(one.n_items == len(stimuli) for one in found):
         return None
-    return np.logical_and.reduce([stimuli.items.index.isin(one.items) for one in found])
+    return np.logical_and.reduce([stimuli.items.index.isin(one.item_names) for one in found])
 
 
 def subset_activations(one: Activations, stimuli: Stimuli) -> Activations:
     """The rows of `stimuli`, which are some of the items that the activations have, in memory."""
-    place = {item: k for k, item in enumerate(one.items)}
+    place = {item: k for k, item in enumerate(one.item_names)}
     rows = np.array([place[item] for item in stimuli.items.index])
     arrays = {layer: one[layer][rows] for layer in one.layers}
     return Activations.from_arrays(arrays, system=one.system, stimuli=stimuli, metadata=one.metadata)

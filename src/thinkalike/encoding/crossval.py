@@ -336,10 +336,6 @@ def layer_arrays(layers: Layers) -> list[tuple[Layer, Callable[[], npt.ArrayLike
     """Labels, and for each something that gives its array when called."""
     if isinstance(layers, Mapping):
         return [(label, partial(layers.__getitem__, label)) for label in layers]
-    labels = getattr(layers, "layers", None)
-    if labels is not None:
-        system = cast("Activations", layers)
-        return [(label, partial(system.__getitem__, label)) for label in labels]
     return [(0, lambda: cast("npt.ArrayLike", layers))]
 
 
