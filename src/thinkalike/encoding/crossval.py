@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +23,8 @@ from thinkalike.labels import Layer
 from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.progress import progress
 
-if TYPE_CHECKING:
-    from thinkalike.activations.store import Activations
-
-Layers = Union[Mapping[Layer, npt.ArrayLike], "Activations", npt.ArrayLike]
-"""Label → array (n_items, n_units), Activations, or one such array"""
+Layers = Mapping[Layer, npt.ArrayLike] | npt.ArrayLike
+"""Label → array (n_items, n_units), as Activations are, or one such array"""
 ALPHA_MATTERS = 1e-3
 ONE_THREAD_ITEMS = 5_000
 STRUCTURE = ("groups", "together", "folds", "duplicates")
@@ -336,7 +332,7 @@ def layer_arrays(layers: Layers) -> list[tuple[Layer, Callable[[], npt.ArrayLike
     """Labels, and for each something that gives its array when called."""
     if isinstance(layers, Mapping):
         return [(label, partial(layers.__getitem__, label)) for label in layers]
-    return [(0, lambda: cast("npt.ArrayLike", layers))]
+    return [(0, lambda: layers)]
 
 
 def _check_not_all_equal(target: Target) -> None:
