@@ -198,7 +198,7 @@ def importances() -> dict[str, float]:
 
 def profiles() -> dict[str, float]:
     """51 layers of 1,500 words: the cross-validated profile, and 200 bootstrap resamples of sentences."""
-    from thinkalike.encoding import cross_validate, draw_multiplicities, make_plan, plan_resamples, resample
+    from thinkalike.encoding import cross_validate, leave_out, make_plan, plan_resamples, resample
 
     features = make_features(1_500)
     layers = {k: make_activations(features, seed=k) for k in range(51)}
@@ -210,7 +210,7 @@ def profiles() -> dict[str, float]:
         alphas[:] = cross_validate(features, layers).alphas
 
     def bootstrap() -> None:
-        drawn = draw_multiplicities(np.arange(1_500) // 5, n_resamples=200)
+        drawn, _ = leave_out(np.arange(1_500) // 5, n_resamples=200)
         resamples = plan_resamples(make_plan(features), drawn)
         for k, X in layers.items():
             resample(resamples, X, alphas[k])

@@ -14,6 +14,7 @@ from thinkalike.comparison.cautions import CautionWarning
 from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
+from thinkalike.comparison.replicates import Replicates
 from thinkalike.stimuli import Stimuli
 
 FEATURES = ("word_length", "gender", "number", "part_of_speech", "tense", "person", "position", "question")
@@ -49,6 +50,21 @@ def _profile(
         importance=folds,
         scores=np.full((n_layers, n_folds), score),
         **(given | fields),  # type: ignore[arg-type]
+    )
+
+
+def replicates(
+    profile: Profile, *, noise: float = 0.01, n_resamples: int = 20, parts: int = 10, seed: int = 0
+) -> Replicates:
+    """Replicates as they would be if importances had a standard error of `noise`, and ρ too."""
+    rng = np.random.default_rng(seed)
+    mean, n_layers = profile.mean_importance, len(profile.layers)
+    step = noise / np.sqrt(parts - 1)
+    return Replicates(
+        scores=profile.mean_scores + step * rng.normal(size=(n_resamples, n_layers)),
+        importance=mean + step * rng.normal(size=(n_resamples, *mean.shape)),
+        halves=mean + np.sqrt(2) * noise * rng.normal(size=(10, 2, *mean.shape)),
+        parts=parts,
     )
 
 

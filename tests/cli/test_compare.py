@@ -104,7 +104,7 @@ def test_a_table_of_stimuli_and_the_preset_of_the_paper(
     run("compare", *two, *shown, "--preset", "salle2024", "--out", tmp_path / "run", "--no-report")
     made = Comparison.load(tmp_path / "run")
     assert made.settings["preset"] == "salle2024"
-    assert made.profiles["tiny-bert"].bootstrap is None
+    assert made.profiles["tiny-bert"].replicates is None
     assert made.matrices["features"].low is None
 
 

@@ -260,7 +260,7 @@ def test_a_measure_reaches_the_table(arrays, tmp_path: Path, run) -> None:
         "--no-report",
     )
     header = next(line for line in done.stdout.splitlines() if line.startswith("systems"))
-    assert header.split() == ["systems", "τ_w", "q", "chance", "untrained", "RSA", "cka", "best", "layers"]
+    assert header.split() == ["systems", "τ_w", "RSA", "cka", "best", "layers"]
 
 
 def test_numbers_are_never_cut(capsys) -> None:

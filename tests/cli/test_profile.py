@@ -25,7 +25,7 @@ def test_a_profile_is_shown_written_and_drawn(
     made = Profile.load(out)
     assert made.system == "tiny-bert"
     assert made.layers == (0, 1, 2)
-    assert made.bootstrap is not None
+    assert made.replicates is not None
     top = made.features[int(made.mean_importance[0].argmax())].replace("_", " ")
     assert top in result.stdout
     assert figure.read_text(encoding="utf-8").startswith("<svg")

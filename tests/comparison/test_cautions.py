@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.planted import replicates
 
 from thinkalike.comparison.cautions import (
     CAUTIONS,
@@ -21,7 +22,7 @@ from thinkalike.comparison.cautions import (
     tell,
 )
 from thinkalike.comparison.precision import precision_table
-from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
+from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
 
 Make = Callable[..., Profile]
@@ -137,7 +138,7 @@ def test_unstable_similarities(pair: list[Profile]) -> None:
     n = 6
     found = cautions(pair, low=np.full((n, n), -0.2), high=np.full((n, n), 0.5))
     assert (
-        "For 100 % of the pairs of layers τ_w moves by more than 0.5" in found["unstable-similarities"].text
+        "For 100 % of the pairs of layers the 95 % range of τ_w over" in found["unstable-similarities"].text
     )
 
 
@@ -160,11 +161,12 @@ def test_sampled_pairs(pair: list[Profile]) -> None:
 
 def test_few_resamples(pair: list[Profile]) -> None:
     def resampled(n: int) -> dict[str, Caution]:
-        drawn = [Bootstrap(np.full((n, 3), 0.6), np.tile(p.mean_importance, (n, 1, 1))) for p in pair]
-        return cautions([replace(p, bootstrap=b) for p, b in zip(pair, drawn, strict=True)])
+        return cautions(
+            [replace(p, replicates=replicates(p, noise=1e-4, n_resamples=n, parts=n)) for p in pair]
+        )
 
-    assert resampled(5)["few-resamples"].text.startswith("5 resamples are too few for a range of 95 %")
-    assert "few-resamples" not in resampled(40)
+    assert resampled(5)["few-resamples"].text.startswith("5 resamples are few for a range of 95 %")
+    assert "few-resamples" not in resampled(10)
 
 
 def test_cautions_are_told_as_warnings_and_in_a_notebook_as_one_box(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,11 +209,10 @@ def test_precision_from_folds_and_from_resamples(pair: list[Profile]) -> None:
     width = np.median(2 * 1.96 * scores.std(axis=1, ddof=1) / 2)
     assert table.loc[("score", 0.05), "width_now"] == pytest.approx(width)
     assert table.loc[("score", 0.05), "items_needed"] == int(np.ceil(1000 * (width / 0.05) ** 2))
-    drawn = Bootstrap(np.random.default_rng(1).normal(size=(100, 3)), np.zeros((100, 3, 18)))
-    table = precision_table([replace(p, bootstrap=drawn) for p in pair], n_items=1000).set_index("quantity")
-    low, high = np.quantile(drawn.scores, [0.025, 0.975], axis=0)
+    ranged = [replace(p, replicates=replicates(p, noise=0.01)) for p in pair]
+    table = precision_table(ranged, n_items=1000).set_index("quantity")
+    low, high = np.concatenate([p.score_range() for p in ranged], axis=1)
     assert table.loc["score", "width_now"].iloc[0] == pytest.approx(np.median(high - low))
-    assert table.loc["importance", "items_needed"].iloc[0] == 0
 
 
 def test_one_fold_says_nothing_about_precision(make_profile: Make) -> None:

@@ -83,9 +83,9 @@ def test_the_pass_gives_what_each_part_gives_alone() -> None:
     for one in systems:
         alone, made = profile(one, stimuli, resamples=3), together.profiles[one.system]
         np.testing.assert_array_equal(made.importance, alone.importance)
-        assert made.bootstrap is not None
-        assert alone.bootstrap is not None
-        np.testing.assert_array_equal(made.bootstrap.importance, alone.bootstrap.importance)
+        assert made.replicates is not None
+        assert alone.replicates is not None
+        np.testing.assert_array_equal(made.replicates.importance, alone.replicates.importance)
     for measure in ("rsa", "cka"):
         np.testing.assert_allclose(
             together.matrices[measure].values, ta.similarity(systems, measure=measure).values, atol=1e-12

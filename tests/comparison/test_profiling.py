@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
+from scipy.stats import t as student
+from tests.planted import replicates
 
 from thinkalike.activations import Activations
 from thinkalike.comparison import profile
 from thinkalike.comparison.diagnostics import duplicated_share, split_half_ceiling, top_share
-from thinkalike.comparison.profiles import Bootstrap, Profile
+from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.stimuli import Stimuli
@@ -38,7 +41,7 @@ def test_the_planted_features_come_first(made: Profile) -> None:
     assert (made.mean_scores > 0.4).all()
     assert made.importance.shape == (3, 5, 6)
     assert made.settings["preset"] == "default"
-    assert made.bootstrap is None
+    assert made.replicates is None
     assert repr(made) == "Profile(ada: 3 layers × 6 features, 5 folds)"
     assert list(made.table().columns) == list(made.features)
     assert "part_of_speech" in made._repr_html_()
@@ -91,22 +94,52 @@ def test_spread_and_means_leave_out_missing_folds(make_profile: Callable[..., Pr
     assert np.isnan(made.spread[1, 3])
 
 
-def test_intervals_are_percentiles() -> None:
-    rng = np.random.default_rng(0)
-    drawn = Bootstrap(rng.normal(size=(200, 2)), rng.normal(size=(200, 2, 3)), level=0.9)
-    np.testing.assert_allclose(drawn.score_interval(), np.quantile(drawn.scores, [0.05, 0.95], axis=0))
-    np.testing.assert_allclose(
-        drawn.importance_interval(), np.quantile(drawn.importance, [0.05, 0.95], axis=0)
-    )
+def test_ranges_are_of_the_jackknife(make_profile: Callable[..., Profile]) -> None:
+    made = make_profile("a", np.linspace(0.01, 0.5, 8), n_layers=2)
+    made = replace(made, replicates=replicates(made, noise=0.02))
+    assert made.replicates is not None
+
+    def reach(without: np.ndarray) -> np.ndarray:
+        error = np.sqrt(9 * ((without - without.mean(axis=0)) ** 2).mean(axis=0))
+        return student.ppf(0.975, 9) * error
+
+    mean, off = made.mean_importance, reach(made.replicates.importance)
+    np.testing.assert_allclose(made.importance_range(), [mean - off, mean + off])
+    z, off = np.arctanh(made.mean_scores), reach(np.arctanh(made.replicates.scores))
+    np.testing.assert_allclose(made.score_range(), np.tanh([z - off, z + off]))
+    assert {"importance_low", "rank_best", "strength"} <= set(made.to_frame().columns)
+    assert {"score_low", "reliability"} <= set(made.layer_frame().columns)
 
 
-def test_a_feature_without_importance_has_no_interval() -> None:
-    draws = np.random.default_rng(0).normal(size=(50, 1, 2))
-    draws[:, :, 1] = np.nan
-    draws[3, 0, 0] = np.nan
-    low, high = Bootstrap(np.zeros((50, 1)), draws).importance_interval()
+def test_a_rank_counts_what_is_above_and_below_for_certain(make_profile: Callable[..., Profile]) -> None:
+    made = make_profile("a", [0.5, 0.3, 0.299, 0.298, 0.1], features=tuple("vwxyz"), n_layers=1, noise=0.0)
+    made = replace(made, replicates=replicates(made, noise=0.01))
+    best, worst = made.rank_range()
+    np.testing.assert_array_equal(best[0], [1, 2, 2, 2, 5])
+    np.testing.assert_array_equal(worst[0], [1, 4, 4, 4, 5])
+
+
+def test_a_feature_without_importance_has_no_range(make_profile: Callable[..., Profile]) -> None:
+    made = make_profile("a", [0.5, 0.3, 0.1], features=tuple("xyz"), n_layers=1)
+    without = replicates(made)
+    without.importance[3, 0, 1] = np.nan
+    low, high = replace(made, replicates=without).importance_range()
     assert low[0, 0] < high[0, 0]
     assert np.isnan([low[0, 1], high[0, 1]]).all()
+
+
+def test_strengths_are_saved_and_loaded(make_profile: Callable[..., Profile], tmp_path: Path) -> None:
+    made = make_profile("a", [0.5, 0.3, 0.1], features=tuple("xyz"))
+    made = replace(made, replicates=replicates(made))
+    again = Profile.load(made.save(tmp_path / "a"))
+    assert again.strengths is not None
+    assert again.replicates is not None
+    np.testing.assert_array_equal(again.strengths, made.strengths)
+    np.testing.assert_array_equal(again.replicates.halves, made.replicates.halves)
+    np.testing.assert_array_equal(again.replicates.scores, made.replicates.scores)
+    assert again.replicates.parts == 10
+    bare = replace(made, strengths=None, replicates=None)
+    assert Profile.load(bare.save(tmp_path / "b")).strengths is None
 
 
 def test_intervals_cover_a_planted_truth(plant: Plant) -> None:
@@ -123,11 +156,9 @@ def test_intervals_cover_a_planted_truth(plant: Plant) -> None:
         drawn = np.isin(names, rng.choice(np.unique(names), size=45, replace=False))
         part = population.subset(drawn)
         acts = Activations.from_arrays({0: everyone[0][drawn]}, system="s", stimuli=part)
-        intervals = profile(acts, part, resamples=40, n_folds=3).bootstrap
-        assert intervals is not None
+        found = profile(acts, part, resamples=20, n_folds=3)
         truths = np.append(truth.mean_importance[0], truth.mean_scores[0])
-        low = np.append(intervals.importance_interval()[0, 0], intervals.score_interval()[0, 0])
-        high = np.append(intervals.importance_interval()[1, 0], intervals.score_interval()[1, 0])
+        low, high = np.concatenate([found.importance_range()[:, 0], found.score_range()[:, :1]], axis=1)
         covered.append((low <= truths) & (truths <= high))
     assert np.mean(covered) > 0.85
     assert np.mean(covered, axis=0).min() >= 0.7
@@ -172,8 +203,8 @@ def test_rounding_is_no_importance() -> None:
     levels = pd.get_dummies(features["a"]).to_numpy(float)
     layers = {k: 3 * levels @ rng.normal(size=(3, 10)) + rng.normal(size=(60, 10)) for k in range(12)}
     found = profile(layers, features, resamples=20)
-    assert found.bootstrap is not None
-    for values in (found.importance, found.bootstrap.importance):
+    assert found.replicates is not None
+    for values in (found.importance, found.replicates.importance):
         size = np.abs(values)
         assert (size == 0).any()
         assert not ((size > 0) & (size < 1e-12)).any()

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr, weightedtau
+from scipy.stats import t as student
+from tests.planted import replicates
 
 from thinkalike.activations import Activations
-from thinkalike.comparison.profiles import Bootstrap, Profile
+from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, shared_features, similarity
 from thinkalike.errors import InvalidInput, UnknownName
 
@@ -89,40 +91,75 @@ def test_a_feature_without_importance_is_left_out_everywhere(pair: list[Profile]
     assert similarity(pair)["a", 0, "b", 0] == pytest.approx(expected.statistic)
 
 
-def resampled(pair: list[Profile], n: int) -> tuple[list[Profile], list[np.ndarray]]:
-    """The profiles with `n` noisy draws of their importances, and the draws."""
-    rng = np.random.default_rng(0)
-    draws = [p.mean_importance + 0.05 * rng.normal(size=(n, len(p.layers), 8)) for p in pair]
-    made = [
-        replace(p, bootstrap=Bootstrap(np.zeros((n, len(p.layers))), d))
-        for p, d in zip(pair, draws, strict=True)
-    ]
-    return made, draws
+def resampled(pair: list[Profile], noise: float = 0.05) -> list[Profile]:
+    return [replace(p, replicates=replicates(p, noise=noise, seed=k)) for k, p in enumerate(pair)]
 
 
-def test_stability_ranges_are_percentiles_of_tau_over_paired_resamples(pair: list[Profile]) -> None:
-    with_draws, draws = resampled(pair, 40)
-    matrix = similarity(with_draws)
-    taus = [weightedtau(draws[0][b, 1], draws[1][b, 0]).statistic for b in range(40)]
+def error(without: list[float], parts: int = 10) -> float:
+    """The jackknife error, by hand."""
+    return float(np.sqrt((parts - 1) * np.mean((np.array(without) - np.mean(without)) ** 2)))
+
+
+def test_ranges_are_of_tau_without_each_part_of_the_sentences(pair: list[Profile]) -> None:
+    made = resampled(pair)
+    matrix = similarity(made)
+    first, second = (p.replicates.importance for p in made)  # type: ignore[union-attr]
+    taus = [weightedtau(first[r, 1], second[r, 0]).statistic for r in range(20)]
     assert matrix.low is not None
     assert matrix.high is not None
-    assert [matrix.low[1, 3], matrix.high[1, 3]] == pytest.approx(np.quantile(taus, [0.025, 0.975]))
-    assert similarity([with_draws[0], pair[1]]).low is None  # one of them has no resamples
+    reach = student.ppf(0.975, 9) * error(taus)
+    expected = np.clip([matrix.values[1, 3] - reach, matrix.values[1, 3] + reach], -1, 1)
+    assert [matrix.low[1, 3], matrix.high[1, 3]] == pytest.approx(expected)
+    assert similarity([made[0], pair[1]]).low is None  # one of them has no replicates
 
 
 def test_the_mean_of_a_block_has_the_range_of_its_mean(pair: list[Profile]) -> None:
-    with_draws, draws = resampled(pair, 30)
-    blocks = {(b.a, b.b): b for b in similarity(with_draws).blocks}
-    first, second = draws
-    between = [np.mean([weightedtau(x, y).statistic for x in first[b] for y in second[b]]) for b in range(30)]
+    made = resampled(pair)
+    blocks = {(b.a, b.b): b for b in similarity(made).blocks}
+    first, second = (p.replicates.importance for p in made)  # type: ignore[union-attr]
+    between = [np.mean([weightedtau(x, y).statistic for x in first[r] for y in second[r]]) for r in range(20)]
     within = [
-        np.mean([weightedtau(*two).statistic for two in itertools.combinations(first[b], 2)])
-        for b in range(30)
+        np.mean([weightedtau(*two).statistic for two in itertools.combinations(first[r], 2)])
+        for r in range(20)
     ]
     for names, means in ((("a", "b"), between), (("a", "a"), within)):
-        ends = blocks[names].low, blocks[names].high
-        assert ends == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+        block, reach = blocks[names], student.ppf(0.975, 9) * error(means)
+        ends = np.clip([block.mean - reach, block.mean + reach], -1, 1)
+        assert (block.low, block.high) == pytest.approx(tuple(ends))
     assert np.isnan(similarity(pair).blocks[0].low)
+
+
+def test_how_far_others_stay_behind_the_most_alike_is_paired(make_profile: Make, pair: list[Profile]) -> None:
+    """The same sentences are left out in both blocks: what they share cancels in the difference."""
+    three = resampled([*pair, make_profile("c", A, n_layers=2, seed=3)], noise=0.03)
+    blocks = {(t.a, t.b): t for t in similarity(three).blocks}
+    best, other = blocks["a", "c"], blocks["a", "b"]
+    assert np.isnan(best.behind_low)
+    a, b, c = (p.replicates.importance for p in three)  # type: ignore[union-attr]
+
+    def mean(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.mean([weightedtau(one, two).statistic for one in x for two in y]))
+
+    differences = [mean(a[r], c[r]) - mean(a[r], b[r]) for r in range(20)]
+    reach = student.ppf(0.975, 9) * error(differences)
+    behind = best.mean - other.mean
+    assert (other.behind_low, other.behind_high) == pytest.approx((behind - reach, behind + reach))
+    assert other.is_tied == (behind <= reach)
+
+
+def test_every_tau_stands_beside_its_ceiling(pair: list[Profile]) -> None:
+    made = resampled(pair)
+    matrix = similarity(made)
+    halves = made[0].replicates.halves  # type: ignore[union-attr]
+    r = np.mean([weightedtau(one[1], two[1]).statistic for one, two in halves])
+    assert made[0].reliability[1] == pytest.approx(2 * r / (1 + r))
+    assert matrix.ceiling is not None
+    assert matrix.ceiling[1, 3] == pytest.approx(np.sqrt(made[0].reliability[1] * made[1].reliability[0]))
+    block = matrix.block_test("a", "b")
+    assert block is not None
+    assert block.ceiling == pytest.approx(matrix.ceiling[:3, 3:].mean())
+    assert block.disattenuated == pytest.approx(block.mean / block.ceiling)
+    assert similarity(pair).ceiling is None
 
 
 def test_one_system_against_itself(pair: list[Profile]) -> None:

@@ -13,12 +13,12 @@ from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import (
-    Bootstrap,
     Collinearity,
     LayerDiagnostics,
     Profile,
     relative_depth,
 )
+from thinkalike.comparison.replicates import Replicates
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.inference.agreement import Agreement
@@ -104,8 +104,11 @@ def plant_profile(
         diagnostics=LayerDiagnostics(
             ceiling=np.full(n_layers, 0.93), duplicated=np.zeros(n_layers), top_share=np.full(n_layers, 0.04)
         ),
-        bootstrap=Bootstrap(
-            scores=scores.mean(axis=1) + rng.normal(0, 0.015, (40, n_layers)), importance=mean + draws
+        replicates=Replicates(
+            scores=scores.mean(axis=1) + rng.normal(0, 0.005, (40, n_layers)),
+            importance=mean + draws,
+            halves=(mean + draws[:20]).reshape(10, 2, *mean.shape),
+            parts=10,
         ),
         metadata={"model": system, "revision": "main"},
     )

@@ -212,7 +212,7 @@ def test_methods_name_what_applies_and_nothing_else(planted: Comparison) -> None
     plain = replace(
         planted,
         matrices={"features": planted.matrices["features"]},
-        profiles={name: replace(p, bootstrap=None) for name, p in planted.profiles.items()},
+        profiles={name: replace(p, replicates=None) for name, p in planted.profiles.items()},
         controls=Controls(planted.profiles, planted.matrices["features"]),
     )
     said = dict(methods(plain))

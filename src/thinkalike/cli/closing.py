@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
 
 FOOTNOTE = (
-    "τ_w, RSA and other measures: means over all pairs of layers. chance: what 95 % of chance rankings stay "
-    "below. best layers: the pair that is most alike by features."
+    "τ_w, RSA and other measures: means over all pairs of layers. low to high: 95 % range of τ_w over other "
+    "sentences. ceiling: the τ_w of layers that are alike in truth. best layers: most alike by features."
 )
 
 

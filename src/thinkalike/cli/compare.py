@@ -33,7 +33,7 @@ from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
 
-Resamples = Annotated[int | None, resamples("200; salle2024: 0")]
+Resamples = Annotated[int | None, resamples("20; salle2024: 0")]
 
 
 @app.command()

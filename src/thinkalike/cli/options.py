@@ -139,7 +139,7 @@ def resamples(default: str) -> Any:
     return typer.Option(
         min=0,
         max=MOST_RESAMPLES,
-        help="Bootstrap resamples of the sentences, for intervals; 0: none.",
+        help="Runs without a tenth of the sentences, for ranges; 0: none.",
         show_default=default,
     )
 

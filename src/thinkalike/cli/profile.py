@@ -102,7 +102,7 @@ def _show(made: Profile) -> None:
 
     rows = []
     shares = importance_shares(made.mean_importance)
-    interval = None if made.bootstrap is None else made.bootstrap.score_interval()
+    interval = None if made.replicates is None else made.score_range()
     for k, layer in enumerate(made.layers):
         score = number(made.mean_scores[k])
         if interval is not None:

@@ -11,6 +11,7 @@ from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.inference.block_tests import BlockTest
+from thinkalike.inference.jackknife import jackknife_error
 from thinkalike.labels import Floats
 from thinkalike.wording import listed, number, p_text, percent, readable
 
@@ -28,7 +29,7 @@ def answer(profiles: Mapping[str, Profile], matrices: Mapping[str, SimilarityMat
     outsider = _outsider(blocks, best)
     difference = (
         _two_differ(profiles[best.a], profiles[best.b])
-        if outsider is None
+        if len(blocks) == 1
         else _who_differs(profiles, blocks, best, outsider)
     )
     return (
@@ -67,28 +68,51 @@ def system_shares(profile: Profile) -> Floats:
 def _who_is_alike(
     blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]
 ) -> str:
-    pair, two = f"{best.a} and {best.b}", len(blocks) == 1
-    numbers = _numbers(best, corrected=not two)
-    if np.isnan(best.q):
-        sentence = (
-            f"{pair} rank the features most alike ({numbers}); whether by chance, so few features cannot tell"
-        )
-    elif not any(block.q < SIGNIFICANT for block in blocks):
-        who = pair if two else f"No two of the {_count(blocks)} systems"
-        nearest = f" ({numbers})" if two else f"; the nearest are {pair} ({numbers})"
-        negation = "do not rank" if two else "rank"
-        sentence = f"{who} {negation} the features alike beyond chance{nearest}"
-    elif two:
-        sentence = f"{pair} care about the same features more than chance would have it ({numbers})"
+    pair, two = _pair(best), len(blocks) == 1
+    if two:
+        sentence = f"{pair} {_likeness_of_two(best)} ({_numbers(best)})"
     else:
-        others = [
-            f"{b.a} and {b.b} {number(b.mean)}{f', {_q(b)}' if np.isfinite(b.q) else ''}"
-            for b in _others(blocks, best)[:2]
-        ]
-        sentence = (
-            f"{pair} are the most alike by the features they care about ({numbers}; {'; '.join(others)})"
-        )
+        sentence = f"{_most_alike(blocks, best)}{_beyond_chance(blocks)}"
     return sentence + _geometry(blocks, best, matrices) + "."
+
+
+def _likeness_of_two(block: BlockTest) -> str:
+    if np.isnan(block.q):
+        return "rank the features alike" if block.mean > 0 else "do not rank the features alike"
+    alike = block.q < SIGNIFICANT
+    return (
+        "rank the features alike beyond chance" if alike else "do not rank the features alike beyond chance"
+    )
+
+
+def _most_alike(blocks: Sequence[BlockTest], best: BlockTest) -> str:
+    """Who ranks the features most alike: by the size of τ_w, and a tie where the sentences cannot tell."""
+    others = sorted((b for b in blocks if b is not best), key=lambda b: -b.mean)
+    tied = [b for b in others if b.is_tied]
+    named = [f"{_pair(b)} ({_numbers(b)})" for b in (best, *others[:2])]
+    if not tied:
+        return f"{named[0]} are the most alike by the features they care about; then {listed(named[1:])}"
+    if np.isnan([b.behind_low for b in others]).all():
+        return (
+            f"{named[0]} have the highest τ_w, then {listed(named[1:])}; whether other sentences would say "
+            "the same, only resamples tell"
+        )
+    if len(tied) == len(others):
+        return (
+            f"Which systems are most alike, these sentences cannot tell: highest are {listed(named)}, a tie"
+        )
+    as_much = [f"{_pair(b)} ({_numbers(b)})" for b in tied[:2]]
+    more = f" and {len(tied) - 2} more" if len(tied) > 2 else ""
+    return f"{named[0]} are the most alike by the features they care about, tied with {listed(as_much)}{more}"
+
+
+def _beyond_chance(blocks: Sequence[BlockTest]) -> str:
+    if np.isnan([b.q for b in blocks]).all():
+        return "; nothing could be tested against chance"
+    alike = sum(b.q < SIGNIFICANT for b in blocks)
+    if alike == 0:
+        return "; no two of them rank the features alike beyond chance"
+    return "" if alike == len(blocks) else f"; beyond chance are {alike} of {len(blocks)} pairs"
 
 
 def _by_what(a: Profile, b: Profile) -> str:
@@ -113,11 +137,16 @@ def _who_differs(
     """Names features whose share lies outside those of both others."""
     odd, pair = profiles[outsider], (profiles[best.a], profiles[best.b])
     to_pair = [b for b in blocks if outsider in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}]
-    too = all(b.q < SIGNIFICANT for b in to_pair)
-    mean = float(np.mean([b.mean for b in to_pair]))
-    opening = (
-        f"{outsider} {'is like them too' if too else 'differs most'} (mean τ_w {number(mean)} with them)"
-    )
+    mean = number(float(np.mean([b.mean for b in to_pair])))
+    if any(b.is_tied for b in to_pair):
+        opening = (
+            f"That {outsider} is less like them (mean τ_w {mean} with them), these sentences do not show"
+        )
+        joint = "; in shares it cares"
+    elif all(b.q < SIGNIFICANT for b in to_pair):
+        opening, joint = f"{outsider} is like them too (mean τ_w {mean} with them)", ", but cares"
+    else:
+        opening, joint = f"{outsider} differs from them (mean τ_w {mean} with them)", ": it cares"
     shares, (a, b) = system_shares(odd), (system_shares(one) for one in pair)
     above, below = shares - np.maximum(a, b), np.minimum(a, b) - shares
     reasons = []
@@ -129,8 +158,8 @@ def _who_differs(
                 f"{percent(a[k])} and {percent(b[k])}{_doubt(beyond[k], k, odd, *pair)})"
             )
     if not reasons:
-        return f"{opening}, but no feature's share lies {percent(WORTH_NAMING)} or more outside theirs."
-    return f"{opening}{', but cares' if too else ': it cares'} {' and '.join(reasons)}."
+        return f"{opening}; no feature's share lies {percent(WORTH_NAMING)} or more outside theirs."
+    return f"{opening}{joint} {' and '.join(reasons)}."
 
 
 def _two_differ(a: Profile, b: Profile) -> str:
@@ -146,20 +175,20 @@ def _two_differ(a: Profile, b: Profile) -> str:
 
 def _doubt(difference: float, k: int, *profiles: Profile) -> str:
     """A clause when a difference in the share of feature k, the largest of all, may be noise."""
-    resampled = all(profile.bootstrap is not None for profile in profiles)
-    error = np.sqrt(sum(_share_error(profile, k, resampled=resampled) ** 2 for profile in profiles))
-    tail = SIGNIFICANT / 2 / len(profiles[0].features)
-    n_folds = profiles[0].importance.shape[1]
-    if n_folds < 2 and not resampled:
+    error = np.sqrt(sum(_share_error(profile, k) ** 2 for profile in profiles))
+    if np.isnan(error):
         return ""
-    limit = stats.norm.isf(tail) if resampled else stats.t.isf(tail, n_folds - 1)
+    made = [profile.replicates for profile in profiles]
+    parts = [profiles[0].importance.shape[1] if one is None else one.parts for one in made]
+    limit = stats.t.isf(SIGNIFICANT / 2 / len(profiles[0].features), min(parts) - 1)
     return ", a difference that may be noise" if abs(difference) < limit * error else ""
 
 
-def _share_error(profile: Profile, k: int, *, resampled: bool) -> float:
-    """Standard error of a feature's share averaged over layers: over resamples, or over folds."""
-    if resampled and profile.bootstrap is not None:
-        return float(importance_shares(profile.bootstrap.importance).mean(axis=1)[:, k].std(ddof=1))
+def _share_error(profile: Profile, k: int) -> float:
+    """Standard error of a feature's share averaged over layers: over sentences left out, or over folds."""
+    if profile.replicates is not None:
+        without = importance_shares(profile.replicates.importance).mean(axis=1)[:, k]
+        return float(jackknife_error(without, parts=profile.replicates.parts))
     by_fold = importance_shares(profile.importance).mean(axis=0)[:, k]
     return float(by_fold.std(ddof=1) / np.sqrt(len(by_fold))) if len(by_fold) > 1 else float("nan")
 
@@ -177,8 +206,8 @@ def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[st
     return f"; geometry says {top[0]} and {top[1]} (mean RSA ρ = {number(means[top])} against {number(ours)})"
 
 
-def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str | None:
-    """The system least like the two of the best pair; None when there are only two."""
+def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str:
+    """The system least like the two of the best pair; the empty name when there are only two."""
     names = dict.fromkeys(name for b in blocks for name in (b.a, b.b) if name not in (best.a, best.b))
 
     def likeness(name: str) -> float:
@@ -186,29 +215,24 @@ def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str | None:
             np.mean([b.mean for b in blocks if name in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}])
         )
 
-    return min(names, key=likeness) if names else None
+    return min(names, key=likeness, default="")
 
 
-def _numbers(block: BlockTest, *, corrected: bool) -> str:
-    mean = f"mean τ_w {number(block.mean)}"
+def _numbers(block: BlockTest) -> str:
+    parts = [f"mean τ_w {number(block.mean)}"]
     if np.isfinite(block.low):
-        mean += f", {number(block.low)} to {number(block.high)} with other sentences"
-    parts = [mean] if np.isnan(block.q) else [mean, _q(block) if corrected else p_text(block.q)]
+        parts.append(f"{number(block.low)} to {number(block.high)} with other sentences")
+    if np.isfinite(block.ceiling):
+        parts.append(f"ceiling {number(block.ceiling)}")
+    if np.isfinite(block.q):
+        parts.append(p_text(block.q).replace("p", "q", 1))
     if np.isfinite(block.control):
         parts.append(f"untrained copies {number(block.control)}")
     return ", ".join(parts)
 
 
-def _q(block: BlockTest) -> str:
-    return p_text(block.q).replace("p", "q", 1)
-
-
-def _others(blocks: Sequence[BlockTest], best: BlockTest) -> list[BlockTest]:
-    return sorted((b for b in blocks if b is not best), key=lambda b: -b.mean)
-
-
-def _count(blocks: Sequence[BlockTest]) -> int:
-    return len({name for b in blocks for name in (b.a, b.b)})
+def _pair(block: BlockTest) -> str:
+    return f"{block.a} and {block.b}"
 
 
 def _top(profile: Profile, shares: Floats) -> str:

@@ -27,8 +27,8 @@ WIDE_NULL = 0.4
 DUPLICATED = 0.05
 TOP_HEAVY = 0.3
 UNSTABLE = 0.5
-FEWEST_RESAMPLES = 40
-"""Of fewer, less than one lies beyond a limit of a 95 % range"""
+FEWEST_RESAMPLES = 10
+"""Of fewer, Student's quantile makes ranges much wider"""
 
 
 class CautionWarning(UserWarning):
@@ -223,8 +223,8 @@ def _unstable_similarities(evidence: Evidence) -> Found:
     wide = float(((high - low)[np.triu_indices(len(low), k=1)] > UNSTABLE).mean())
     if wide > 0.25:
         yield (
-            f"For {percent(wide)} of the pairs of layers τ_w moves by more than {UNSTABLE} between resamples "
-            "of the sentences: use more sentences, or read blocks instead of cells.",
+            f"For {percent(wide)} of the pairs of layers the 95 % range of τ_w over other sentences is wider "
+            f"than {UNSTABLE}: use more sentences, or read blocks instead of cells.",
             (),
         )
 
@@ -241,7 +241,7 @@ def _no_better_than_untrained(evidence: Evidence) -> Found:
 
 
 def _few_resamples(evidence: Evidence) -> Found:
-    numbers = [len(p.bootstrap.scores) for p in evidence.profiles if p.bootstrap is not None]
+    numbers = [len(p.replicates.scores) for p in evidence.profiles if p.replicates is not None]
     if numbers and min(numbers) < FEWEST_RESAMPLES:
         yield few_resamples_caution(min(numbers)), ()
 
@@ -249,8 +249,8 @@ def _few_resamples(evidence: Evidence) -> Found:
 def few_resamples_caution(resamples: int) -> str:
     """Says that ranges of 95 % cannot be read off so few resamples."""
     return (
-        f"{resamples} resamples are too few for a range of 95 %: those shown are from about the smallest to "
-        f"the largest of them. Use {FEWEST_RESAMPLES} at least; 200 are usual (--resamples 200)."
+        f"{resamples} resamples are few for a range of 95 %: those shown are much wider than they would be. "
+        f"Use {FEWEST_RESAMPLES} at least; 20 are usual (--resamples 20)."
     )
 
 

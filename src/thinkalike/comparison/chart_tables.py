@@ -62,7 +62,7 @@ def layer_labels(profile: Profile) -> list[str]:
 
 
 def score_table(profile: Profile) -> pd.DataFrame:
-    """ρ with its bootstrap interval, or its spread over folds; and the ceiling where it is known."""
+    """ρ with its range, or its spread over folds; and the ceiling where it is known."""
     layers = profile.layer_frame()
     if "score_low" in layers:
         low, high = layers["score_low"], layers["score_high"]

@@ -32,8 +32,8 @@ from thinkalike.wording import listed
 CONTROLS = ("untrained",)
 MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
-RESAMPLES = 200
-"""Bootstrap resamples of the sentences, unless told otherwise"""
+RESAMPLES = 20
+"""How often everything is computed without a tenth of the sentences, unless told otherwise"""
 
 AnyMeasure = str | Measure | Callable[[Any, Any], float]
 
@@ -65,8 +65,9 @@ def compare(
     measures : one or more, besides the feature-based measure and RSA: names in `MEASURES`, or functions of
         one's own, as in `similarity`.
     controls : `"untrained"` also profiles copies of the models with random weights.
-    resamples : bootstrap resamples of the sentences, for intervals; 0 for none. When None 200, or none with
-        the preset "salle2024", whose folds over pairs leave nothing to resample.
+    resamples : how often the profiles are made again without a tenth of the sentences, for ranges and
+        reliability; 0 for none. When None 20, or none with the preset "salle2024", whose folds over pairs
+        leave nothing to resample.
     preset, settings : of the encoding models, as in `profile`.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
     out : a run directory; what it already holds of this run is re-used.

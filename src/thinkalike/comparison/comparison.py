@@ -104,7 +104,10 @@ class Comparison:
         return frame
 
     def table(self) -> pd.DataFrame:
-        """One row per pair of systems, as one reads it: means over all pairs of layers, and the best pair."""
+        """One row per pair of systems, as one reads it: means over all pairs of layers, and the best pair.
+
+        What is not known of any pair has no column; `blocks` has all there is.
+        """
         rows = []
         for block in self.matrices[FEATURES].blocks:
             if block.a == block.b:
@@ -122,15 +125,16 @@ class Comparison:
                     "τ_w": block.mean,
                     "low": block.low,
                     "high": block.high,
+                    "ceiling": block.ceiling,
                     "q": block.q,
-                    "τ_w of strengths": block.strength,
-                    "chance": block.null_95,
                     "untrained": block.control,
                     **others,
                     "best layers": f"{block.layer_a}, {block.layer_b} ({number(block.maximum)})",
                 }
             )
-        return pd.DataFrame(rows)
+        frame = pd.DataFrame(rows)
+        unknown = [name for name in ("low", "high", "ceiling", "q", "untrained") if name in frame]
+        return frame.drop(columns=[name for name in unknown if frame[name].isna().all()])
 
     def contributions_frame(self) -> pd.DataFrame:
         """One row per pair of layers i < j and feature."""

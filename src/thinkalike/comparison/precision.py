@@ -18,7 +18,7 @@ def precision_table(profiles: Sequence[Profile], n_items: int) -> pd.DataFrame:
     """How many items give intervals of a given width, in the median layer.
 
     Pairs share their items, so widths shrink with the square root of the number of *items*, not of pairs. The
-    width now is that of the bootstrap intervals; without a bootstrap, 2 · 1.96 standard errors over folds.
+    width now is that of the ranges; without replicates, 2 · 1.96 standard errors over folds.
     """
     now = {"score": _median([_score_widths(p) for p in profiles])}
     now["importance"] = _median([_importance_widths(p) for p in profiles])
@@ -37,16 +37,16 @@ def precision_table(profiles: Sequence[Profile], n_items: int) -> pd.DataFrame:
 
 
 def _score_widths(profile: Profile) -> Floats:
-    if profile.bootstrap is None:
+    if profile.replicates is None:
         return _fold_widths(profile.scores)
-    low, high = profile.bootstrap.score_interval()
+    low, high = profile.score_range()
     return high - low
 
 
 def _importance_widths(profile: Profile) -> Floats:
-    if profile.bootstrap is None:
+    if profile.replicates is None:
         return _fold_widths(profile.importance)
-    low, high = profile.bootstrap.importance_interval()
+    low, high = profile.importance_range()
     return high - low
 
 

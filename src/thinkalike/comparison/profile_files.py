@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.comparison.profiles import Bootstrap, Collinearity, LayerDiagnostics, Profile
+from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
+from thinkalike.comparison.replicates import Replicates
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table, write_tables
 from thinkalike.labels import Floats
 
@@ -35,8 +36,8 @@ def save_profile(profile: Profile, path: Path) -> None:
             path,
         )
     }
-    if profile.bootstrap is not None:
-        seals["resamples"] = _write_resamples(profile, profile.bootstrap, _resamples(path))
+    if profile.replicates is not None:
+        seals["resamples"] = _write_resamples(profile, profile.replicates, _resamples(path))
     # Last: who reads the JSON finds the tables.
     write_json({**_about(profile), "seals": seals}, path.with_name(path.name + ".json"))
 
@@ -53,14 +54,16 @@ def _profile(about: Mapping[str, Any], path: Path) -> Profile:
     shape = (len(about["layers"]), about["n_folds"], len(about["features"]))
     seals = about["seals"]
     table = read_table(path.with_name(path.name + ".parquet"), seal=seals["profile"], way_out=AGAIN)
-    bootstrap = None
-    if about["bootstrap"] is not None:
-        drawn = read_table(_resamples(path), seal=seals["resamples"], way_out=AGAIN)
-        n = about["bootstrap"]["n_resamples"]
-        bootstrap = Bootstrap(
-            scores=_column(drawn, "score", (n, shape[0], shape[2]))[:, :, 0],
-            importance=_column(drawn, "importance", (n, shape[0], shape[2])),
-            level=about["bootstrap"]["level"],
+    replicates = None
+    if about["replicates"] is not None:
+        made = read_table(_resamples(path), seal=seals["resamples"], way_out=AGAIN)
+        n, layers_and_features = about["replicates"]["n_resamples"], (shape[0], shape[2])
+        importance = _column(made, "importance", (-1, *layers_and_features))
+        replicates = Replicates(
+            scores=_column(made, "score", (-1, *layers_and_features))[:n, :, 0],
+            importance=importance[:n],
+            halves=importance[n:].reshape(-1, 2, *layers_and_features),
+            parts=about["replicates"]["parts"],
         )
     return Profile(
         system=about["system"],
@@ -73,13 +76,13 @@ def _profile(about: Mapping[str, Any], path: Path) -> Profile:
         stimuli_digest=about["stimuli_digest"],
         collinearity=_arrays(Collinearity, about["collinearity"]),
         diagnostics=_arrays(LayerDiagnostics, about["diagnostics"]),
-        bootstrap=bootstrap,
+        replicates=replicates,
         metadata=about["metadata"],
     )
 
 
 def _about(profile: Profile) -> dict[str, Any]:
-    bootstrap = profile.bootstrap
+    replicates = profile.replicates
     return {
         "system": profile.system,
         "layers": profile.layers,
@@ -89,9 +92,9 @@ def _about(profile: Profile) -> dict[str, Any]:
         "stimuli_digest": profile.stimuli_digest,
         "collinearity": None if profile.collinearity is None else vars(profile.collinearity),
         "diagnostics": None if profile.diagnostics is None else vars(profile.diagnostics),
-        "bootstrap": None
-        if bootstrap is None
-        else {"n_resamples": len(bootstrap.scores), "level": bootstrap.level},
+        "replicates": None
+        if replicates is None
+        else {"n_resamples": len(replicates.scores), "parts": replicates.parts},
         "metadata": profile.metadata,
     }
 
@@ -100,8 +103,13 @@ def _resamples(path: Path) -> Path:
     return path.with_name(path.name + "-resamples.parquet")
 
 
-def _write_resamples(profile: Profile, bootstrap: Bootstrap, path: Path) -> str:
-    n_resamples, n_layers, n_features = bootstrap.importance.shape
+def _write_resamples(profile: Profile, replicates: Replicates, path: Path) -> str:
+    """Those without a part of the sentences, then the halves, which have no ρ."""
+    n_layers, n_features = len(profile.layers), len(profile.features)
+    importance = np.concatenate([replicates.importance, replicates.halves.reshape(-1, n_layers, n_features)])
+    n_resamples = len(importance)
+    scores = np.full((n_resamples, n_layers), np.nan)
+    scores[: len(replicates.scores)] = replicates.scores
     layers = np.repeat(np.array(profile.layers, dtype=object), n_features)
     return write_table(
         pd.DataFrame(
@@ -109,8 +117,8 @@ def _write_resamples(profile: Profile, bootstrap: Bootstrap, path: Path) -> str:
                 "resample": np.repeat(np.arange(n_resamples), n_layers * n_features),
                 "layer": np.tile(layers, n_resamples),
                 "feature": np.tile(np.array(profile.features, dtype=object), n_resamples * n_layers),
-                "importance": bootstrap.importance.ravel(),
-                "score": np.repeat(bootstrap.scores.ravel(), n_features),
+                "importance": importance.ravel(),
+                "score": np.repeat(scores.ravel(), n_features),
             }
         ),
         path,

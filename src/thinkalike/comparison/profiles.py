@@ -11,40 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from thinkalike.comparison.replicates import Replicates
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats, Layer, Row, find_layer
 
 if TYPE_CHECKING:
     import altair as alt
-
-
-@dataclass(frozen=True, eq=False)
-class Bootstrap:
-    """Profiles of one system over resamples of its sentences.
-
-    Resample b drew the same sentences for every system of a run, so pairs of systems can be read together.
-    """
-
-    scores: Floats
-    """(n_resamples, n_layers)"""
-    importance: Floats
-    """(n_resamples, n_layers, n_features)"""
-    level: float = 0.95
-
-    def score_interval(self) -> Floats:
-        """The percentile interval of ρ, (2, n_layers)."""
-        return self._interval(self.scores)
-
-    def importance_interval(self) -> Floats:
-        """The percentile interval of each importance, (2, n_layers, n_features)."""
-        return self._interval(self.importance)
-
-    def _interval(self, draws: Floats) -> Floats:
-        tail = (1 - self.level) / 2
-        known = np.isfinite(draws).any(axis=0)  # of nothing there are no quantiles, and NumPy would warn
-        interval = np.full((2, *draws.shape[1:]), np.nan)
-        interval[:, known] = np.nanquantile(draws[:, known], [tail, 1 - tail], axis=0)
-        return interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +67,8 @@ class Profile:
     where these cannot tell. None in profiles made before strengths were."""
     collinearity: Collinearity | None = None
     diagnostics: LayerDiagnostics | None = None
-    bootstrap: Bootstrap | None = None
+    replicates: Replicates | None = None
+    """For ranges and reliability; None if none were asked for"""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Of the activations: model, revision, pooling, versions"""
 
@@ -146,6 +119,31 @@ class Profile:
         """(n_layers,): ρ averaged over folds."""
         return mean_over_folds(self.scores[:, :, None])[:, 0]
 
+    def score_range(self) -> Floats:
+        """(2, n_layers): the 95 % range of ρ over other sentences; NaN without replicates."""
+        if self.replicates is None:
+            return np.full((2, len(self.layers)), np.nan)
+        return self.replicates.score_range(self.mean_scores)
+
+    def importance_range(self) -> Floats:
+        """(2, n_layers, n_features): the 95 % range of each importance; NaN without replicates."""
+        if self.replicates is None:
+            return np.full((2, len(self.layers), len(self.features)), np.nan)
+        return self.replicates.importance_range(self.mean_importance)
+
+    def rank_range(self) -> Floats:
+        """(2, n_layers, n_features): the best and worst rank of each feature; NaN without replicates."""
+        if self.replicates is None:
+            return np.full((2, len(self.layers), len(self.features)), np.nan)
+        return self.replicates.rank_range(self.mean_importance)
+
+    @property
+    def reliability(self) -> Floats:
+        """(n_layers,): τ_w to be expected with the profile of as many other sentences; NaN if unknown."""
+        if self.replicates is None:
+            return np.full(len(self.layers), np.nan)
+        return self.replicates.reliability()
+
     @property
     def rows(self) -> tuple[Row, ...]:
         return tuple((self.system, layer) for layer in self.layers)
@@ -171,9 +169,11 @@ class Profile:
             "strength": self.mean_strengths.ravel(),
             "score": np.repeat(self.mean_scores, n_features),
         }
-        if self.bootstrap is not None:
-            low, high = self.bootstrap.importance_interval()
+        if self.replicates is not None:
+            low, high = self.importance_range()
+            best, worst = self.rank_range()
             columns |= {"importance_low": low.ravel(), "importance_high": high.ravel()}
+            columns |= {"rank_best": best.ravel(), "rank_worst": worst.ravel()}
         return pd.DataFrame(columns)
 
     def plot(self, *, theme: str | None = "light") -> alt.VConcatChart:
@@ -197,7 +197,7 @@ class Profile:
         return load_profile(Path(path))
 
     def layer_frame(self) -> pd.DataFrame:
-        """One row per layer: ρ, its spread, interval and ceiling, and the diagnostics."""
+        """One row per layer: ρ, its spread, range and ceiling, reliability, and the diagnostics."""
         n_layers = len(self.layers)
         columns: dict[str, Any] = {
             "system": self.system,
@@ -208,8 +208,9 @@ class Profile:
             if self.scores.shape[1] > 1
             else np.full(n_layers, np.nan),
         }
-        if self.bootstrap is not None:
-            columns["score_low"], columns["score_high"] = self.bootstrap.score_interval()
+        if self.replicates is not None:
+            columns["score_low"], columns["score_high"] = self.score_range()
+            columns["reliability"] = self.reliability
         if self.diagnostics is not None:
             columns |= {
                 "ceiling": self.diagnostics.ceiling,

@@ -17,17 +17,19 @@ from thinkalike.activations.given import as_stimuli, is_array_file, name_of, ope
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
 from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose
-from thinkalike.comparison.profiles import Bootstrap, Collinearity, Profile, mean_over_folds
-from thinkalike.encoding.bootstrap import (
-    Resampled,
-    ResamplingPlan,
-    draw_multiplicities,
-    plan_resamples,
-    resample,
-)
+from thinkalike.comparison.profiles import Collinearity, Profile, mean_over_folds
+from thinkalike.comparison.replicates import Replicates
 from thinkalike.encoding.crossval import STRUCTURE, JudgedLayer, LayerJudge, make_plan
 from thinkalike.encoding.pairfolds import PairPlan
 from thinkalike.encoding.plan import EncodingPlan
+from thinkalike.encoding.resampling import (
+    Resampled,
+    ResamplingPlan,
+    leave_out,
+    plan_resamples,
+    resample,
+    split_halves,
+)
 from thinkalike.encoding.settings import make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
@@ -37,6 +39,29 @@ from thinkalike.stimuli.diagnostics import correlations_from, variance_inflation
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
 from thinkalike.stimuli.table import Stimuli
 
+SPLITS = 10
+"""Splits of the sentences into halves, for reliability"""
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceResampling:
+    """Resamples without a part of the sentences, then two for every split into halves."""
+
+    plan: ResamplingPlan
+    n_resamples: int
+    parts: int
+
+    def collect(self, layers: Sequence[Resampled]) -> Replicates:
+        scores = np.stack([mean_over_folds(one.scores[:, :, None])[:, 0] for one in layers], axis=1)
+        importance = np.stack([mean_over_folds(one.importance) for one in layers], axis=1)
+        halves = importance[self.n_resamples :]
+        return Replicates(
+            scores=scores[: self.n_resamples],
+            importance=importance[: self.n_resamples],
+            halves=halves.reshape(-1, 2, *halves.shape[1:]),
+            parts=self.parts,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class ProfilingPlan:
@@ -45,7 +70,7 @@ class ProfilingPlan:
     encoding: EncodingPlan | PairPlan
     differences: FeatureDifferences
     """The features of all items, coded once, without those in `left_out`"""
-    resampling: ResamplingPlan | None
+    resampling: SentenceResampling | None
     collinearity: Collinearity
     structure: Mapping[str, Any]
     """What else was asked for: groups, what stays together, folds, duplicates"""
@@ -59,7 +84,7 @@ class ProfilingPlan:
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that changes the numbers, as plain values."""
-        n_resamples = 0 if self.resampling is None else len(self.resampling.multiplicities)
+        n_resamples = 0 if self.resampling is None else self.resampling.n_resamples
         return {**self.encoding.settings.as_dict(), "resamples": n_resamples, **self.structure}
 
 
@@ -107,7 +132,8 @@ def profile(
     activations : also an array (n_items, n_units), or a mapping of layers to such arrays.
     stimuli : also a DataFrame of features, one row per item, which `Stimuli.from_table` reads.
     preset : {"default", "salle2024"}
-    resamples : bootstrap resamples of the sentences, for intervals; 200 is usual, 0 for none.
+    resamples : how often the profile is made again without a tenth of the sentences, for ranges and
+        reliability; 20 is usual, 0 for none.
     plan : from `plan_profiles`, to profile several systems faster; it holds all other options.
     settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
 
@@ -150,7 +176,7 @@ def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]
     return ExaminedLayer(
         judged,
         diagnose(X, distance=settings.distance, seed=settings.seed),
-        None if plan.resampling is None else resample(plan.resampling, X, judged.alphas),
+        None if plan.resampling is None else resample(plan.resampling.plan, X, judged.alphas),
     )
 
 
@@ -170,7 +196,9 @@ def collect_profile(
         stimuli_digest=stimuli.digest,
         collinearity=plan.collinearity,
         diagnostics=collect_diagnostics([one.diagnostics for one in examined]),
-        bootstrap=_bootstrap([one.resampled for one in examined if one.resampled is not None]),
+        replicates=None
+        if plan.resampling is None
+        else plan.resampling.collect([one.resampled for one in examined if one.resampled is not None]),
         metadata=dict(activations.metadata),
     )
 
@@ -189,20 +217,27 @@ def _read_and_examine(plan: ProfilingPlan, activations: Activations, label: Laye
     return examine_layer(plan, label, activations[label])
 
 
-def _resampling(stimuli: Stimuli, encoding: EncodingPlan | PairPlan, resamples: int) -> ResamplingPlan:
-    """Sentences drawn with replacement; items that are not words are drawn one by one."""
+def _resampling(stimuli: Stimuli, encoding: EncodingPlan | PairPlan, resamples: int) -> SentenceResampling:
+    """Sentences are left out; of items that are not words, the items themselves."""
+    if resamples == 1:
+        raise InvalidInput("One resample has no spread: give resamples=0 for no ranges, or 2 and more.")
     if not isinstance(encoding, EncodingPlan):
         raise InvalidInput(
-            f"The preset {encoding.settings.preset!r} has folds over pairs, which a bootstrap of sentences "
-            "does not fit: use resamples=0 or the default preset."
+            f"The preset {encoding.settings.preset!r} has folds over pairs, in which sentences cannot "
+            "be left out: use resamples=0 or the default preset."
         )
     items = stimuli.items
     clusters = items["sentence"] if "sentence" in items else np.arange(len(items))
-    drawn = draw_multiplicities(clusters, n_resamples=resamples, seed=encoding.settings.seed)
+    seed = encoding.settings.seed
+    kept, parts = leave_out(clusters, n_resamples=resamples, seed=seed)
+    if parts < 2:
+        raise InvalidInput("All items are of one sentence, so none can be left out: use resamples=0.")
+    halves = split_halves(clusters, n_splits=min(SPLITS, resamples), seed=seed)
     try:
-        return plan_resamples(encoding, drawn)
+        plan = plan_resamples(encoding, np.concatenate([kept, halves]))
     except InvalidInput as error:
-        raise InvalidInput(f"{error} Or do without intervals: resamples=0 (--resamples 0).") from error
+        raise InvalidInput(f"{error} Or do without ranges: resamples=0 (--resamples 0).") from error
+    return SentenceResampling(plan, resamples, parts)
 
 
 def _in_short(value: Any) -> Any:
@@ -210,12 +245,3 @@ def _in_short(value: Any) -> Any:
     if isinstance(value, (str, Mapping)):
         return value
     return sha256("\0".join(map(str, value)).encode()).hexdigest()[:16]
-
-
-def _bootstrap(layers: Sequence[Resampled]) -> Bootstrap | None:
-    if not layers:
-        return None
-    return Bootstrap(
-        scores=np.stack([mean_over_folds(one.scores[:, :, None])[:, 0] for one in layers], axis=1),
-        importance=np.stack([mean_over_folds(one.importance) for one in layers], axis=1),
-    )

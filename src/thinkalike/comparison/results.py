@@ -157,6 +157,7 @@ def _matrix(
         p_block=_square(table, "p_block", len(rows)),
         low=_square(table, "low", len(rows)),
         high=_square(table, "high", len(rows)),
+        ceiling=_square(table, "ceiling", len(rows)),
         blocks=tuple(_record(BlockTest, block) for block in about["blocks"]),
         settings=about["settings"],
     )

@@ -15,6 +15,7 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.profiles import Profile
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.block_tests import BlockTest, relabelling_test
+from thinkalike.inference.jackknife import jackknife_range
 from thinkalike.inference.relabelling import relabelled_taus
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
@@ -45,14 +46,17 @@ class SimilarityMatrix:
     these two systems; None where nothing was tested"""
     low: Floats | None = field(default=None)
     high: Floats | None = field(default=None)
-    """(n_rows, n_rows) stability range over resamples of the sentences; not a confidence interval"""
+    """(n_rows, n_rows) 95 % range over other sentences"""
+    ceiling: Floats | None = field(default=None)
+    """(n_rows, n_rows) for features: what two layers alike in truth would reach with so many sentences, the
+    geometric mean of their reliabilities"""
     blocks: tuple[BlockTest, ...] = ()
     """One test per pair of systems, and one within each system"""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.rows))
-        for name in ("values", "p_block", "low", "high"):
+        for name in ("values", "p_block", "low", "high", "ceiling"):
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise InvalidInput(f"{name} of a {self.measure} matrix has shape {array.shape}, not {shape}.")
@@ -106,7 +110,7 @@ class SimilarityMatrix:
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair of layers."""
         columns: dict[str, Any] = pair_columns(self.rows) | {"value": self.values.ravel()}
-        for name in ("p_block", "low", "high"):
+        for name in ("p_block", "low", "high", "ceiling"):
             array = getattr(self, name)
             if array is not None:
                 columns[name] = array.ravel()
@@ -174,8 +178,15 @@ def by_features(
     values = tau_matrix(stacked_importance(profiles, kept))
     tested, strengths = _stacked_strengths(profiles, kept)
     tests = relabelling_test(values, strengths, rows, n_samples=n_permutations, seed=seed)
-    drawn = _resampled_taus(profiles, kept)
-    low, high = (None, None) if drawn is None else drawn.range(drawn.taus)
+    low, high, blocks = None, None, tests.blocks
+    made = _replicated_taus(profiles, kept)
+    if made is not None:
+        low, high, _ = jackknife_range(values, made.taus, parts=made.parts, scale="rank correlation")
+        blocks = _with_ranges(blocks, rows, made)
+    reliability = np.concatenate([profile.reliability for profile in profiles])
+    ceiling = np.sqrt(np.outer(reliability, reliability)) if np.isfinite(reliability).all() else None
+    if ceiling is not None:
+        blocks = _with_ceilings(blocks, rows, ceiling)
     return SimilarityMatrix(
         measure=FEATURES,
         rows=rows,
@@ -183,7 +194,8 @@ def by_features(
         p_block=tests.p_block if np.isfinite(tests.p_block).any() else None,
         low=low,
         high=high,
-        blocks=tests.blocks if drawn is None else tuple(_with_range(b, rows, drawn) for b in tests.blocks),
+        ceiling=ceiling,
+        blocks=blocks,
         settings={"features": kept, "tested": tested, "seed": seed},
     )
 
@@ -266,40 +278,59 @@ def pair_columns(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Resampled:
-    """τ_w of all pairs of layers over resamples of the sentences, the same sentences in every system."""
+class _Replicated:
+    """τ_w of all pairs of layers without each part of the sentences, the same part in every system."""
 
     taus: Floats  # (n_resamples, n_rows, n_rows)
-    level: float
+    parts: int
 
-    def range(self, values: Floats) -> tuple[Floats, Floats]:
-        """Percentiles of `values` over their first axis, the resamples."""
-        low, high = np.nanquantile(values, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
-        return low, high
+    def block_means(self, rows: Sequence[Row], block: BlockTest) -> Floats:
+        """(n_resamples,), over the same cells as the mean itself: within a system not the diagonal."""
+        cells = self.taus[:, span_of(rows, block.a), span_of(rows, block.b)]
+        if block.a == block.b:
+            cells = cells[:, ~np.eye(cells.shape[1], dtype=bool)]
+        return np.nanmean(cells.reshape(len(cells), -1), axis=1)
 
 
-def _resampled_taus(profiles: Sequence[Profile], kept: Sequence[str]) -> _Resampled | None:
-    """None when a system was not resampled, or not as often as another."""
-    draws = [p.bootstrap.importance for p in profiles if p.bootstrap is not None]
-    if len(draws) < len(profiles) or len({len(d) for d in draws}) > 1:
+def _replicated_taus(profiles: Sequence[Profile], kept: Sequence[str]) -> _Replicated | None:
+    """None when a system has no replicates, or not as many as another."""
+    made = [p.replicates for p in profiles if p.replicates is not None]
+    if len(made) < len(profiles) or len({(len(one.scores), one.parts) for one in made}) > 1:
         return None
     columns = [profiles[0].features.index(name) for name in kept]
-    stacked = np.concatenate(draws, axis=1)[:, :, columns]
+    stacked = np.concatenate([one.importance for one in made], axis=1)[:, :, columns]
     stacked = stacked[np.isfinite(stacked).all(axis=(1, 2))]
-    if not len(stacked):
+    if len(stacked) < 2:
         return None
     identity = np.arange(len(kept))[None]
-    taus = np.concatenate([next(relabelled_taus(draw, draw, identity)) for draw in stacked])
-    return _Resampled(taus, next(p.bootstrap.level for p in profiles if p.bootstrap is not None))
+    taus = np.concatenate([next(relabelled_taus(one, one, identity)) for one in stacked])
+    return _Replicated(taus, made[0].parts)
 
 
-def _with_range(block: BlockTest, rows: Sequence[Row], drawn: _Resampled) -> BlockTest:
-    """The range of the mean over the same cells as the mean itself: within a system not the diagonal."""
-    cells = drawn.taus[:, span_of(rows, block.a), span_of(rows, block.b)]
-    if block.a == block.b:
-        cells = cells[:, ~np.eye(cells.shape[1], dtype=bool)]
-    low, high = drawn.range(np.nanmean(cells.reshape(len(cells), -1), axis=1))
-    return replace(block, low=float(low), high=float(high))
+def _with_ranges(
+    blocks: Sequence[BlockTest], rows: Sequence[Row], made: _Replicated
+) -> tuple[BlockTest, ...]:
+    """The range of each mean; and of how far it stays behind that of the two systems most alike."""
+    means = {(block.a, block.b): made.block_means(rows, block) for block in blocks}
+    between = [block for block in blocks if block.a != block.b]
+    best = max(between, key=lambda block: block.mean, default=None)
+    ranged = []
+    for block in blocks:
+        own = means[block.a, block.b]
+        low, high, _ = jackknife_range(block.mean, own, parts=made.parts, scale="rank correlation")
+        block = replace(block, low=float(low), high=float(high))
+        if best is not None and block.a != block.b and (block.a, block.b) != (best.a, best.b):
+            behind = jackknife_range(best.mean - block.mean, means[best.a, best.b] - own, parts=made.parts)
+            block = replace(block, behind_low=float(behind.low), behind_high=float(behind.high))
+        ranged.append(block)
+    return tuple(ranged)
+
+
+def _with_ceilings(
+    blocks: Sequence[BlockTest], rows: Sequence[Row], ceiling: Floats
+) -> tuple[BlockTest, ...]:
+    means = [float(ceiling[span_of(rows, b.a), span_of(rows, b.b)].mean()) for b in blocks]
+    return tuple(replace(block, ceiling=mean) for block, mean in zip(blocks, means, strict=True))
 
 
 def _check_systems(names: Sequence[str]) -> None:

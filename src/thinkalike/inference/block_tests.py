@@ -61,7 +61,23 @@ class BlockTest:
     """The block mean of untrained copies of the two systems, where they were run"""
     low: float = float("nan")
     high: float = float("nan")
-    """Range of the block mean over other sentences, where they were resampled"""
+    """95 % range of the block mean over other sentences, where some were left out again and again"""
+    behind_low: float = float("nan")
+    behind_high: float = float("nan")
+    """95 % range of how far the mean stays behind that of the two systems most alike, for the same sentences;
+    NaN for these two, within a system, and without resamples"""
+    ceiling: float = float("nan")
+    """Mean over the block of what two layers alike in truth would reach with so many sentences"""
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether other sentences may make these two systems the most alike; so if that is not known."""
+        return not self.behind_low > 0
+
+    @property
+    def disattenuated(self) -> float:
+        """The mean as a share of its ceiling: an estimate for very many sentences. It can exceed 1."""
+        return self.mean / self.ceiling if self.ceiling > 0 else float("nan")
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from thinkalike.errors import InvalidInput
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-Scale = Literal["as it is", "correlation", "positive"]
+Scale = Literal["as it is", "correlation", "rank correlation", "positive"]
 
 PARTS = 20
 """Parts that the sentences are dealt into"""
@@ -60,23 +60,34 @@ def left_out(
 
 
 def jackknife_range(
-    value: Floats | float, without: Floats, *, scale: Scale = "as it is", level: float = 0.95
+    value: Floats | float,
+    without: Floats,
+    *,
+    parts: int | None = None,
+    scale: Scale = "as it is",
+    level: float = 0.95,
 ) -> Range:
-    """The range of `value` (…), given its values `without` (G, …) each part of the sentences.
+    """The range of `value` (…), given its values `without` (n, …) each part of the sentences.
 
     Parameters
     ----------
+    parts : G, of which one is left out at a time; n when None. More values come from other deals into parts.
     scale : "correlation" for what lies in [−1, 1]: the range is made on the scale of artanh, and stays
-        inside. "positive" for what is above 0: on the scale of the logarithm.
+        inside. "positive" for what is above 0: on the scale of the logarithm. "rank correlation" for τ_w,
+        which can be 1 itself: as it is, the ends cut at ±1.
     """
     to, back = _SCALES[scale]
     value, without = np.asarray(value, dtype=np.float64), np.asarray(without, dtype=np.float64)
     moved, centre = to(without), to(value)
-    G = len(without)
-    error = np.sqrt((G - 1) / G * ((moved - moved.mean(axis=0)) ** 2).sum(axis=0))
-    reach = float(student.ppf((1 + level) / 2, G - 1)) * error
-    on_scale = np.sqrt((G - 1) / G * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    return Range(back(centre - reach), back(centre + reach), on_scale)
+    G = len(without) if parts is None else parts
+    reach = float(student.ppf((1 + level) / 2, G - 1)) * jackknife_error(moved, parts=G)
+    return Range(back(centre - reach), back(centre + reach), jackknife_error(without, parts=G))
+
+
+def jackknife_error(without: Floats, *, parts: int) -> Floats:
+    """The standard error from values `without` (n, …) each part, n being `parts` or a multiple of it."""
+    spread: Floats = ((without - without.mean(axis=0)) ** 2).mean(axis=0)
+    return np.sqrt((parts - 1) * spread)
 
 
 def without_bias(value: Floats | float, without: Floats) -> Floats:
@@ -93,5 +104,6 @@ def _artanh(x: Floats) -> Floats:
 _SCALES: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
     "as it is": (lambda x: x, lambda x: x),
     "correlation": (_artanh, np.tanh),
+    "rank correlation": (lambda x: x, lambda x: np.clip(x, -1.0, 1.0)),
     "positive": (lambda x: np.log(np.maximum(x, 1e-300)), np.exp),
 }

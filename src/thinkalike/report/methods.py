@@ -38,10 +38,12 @@ RSA = (
     "(Kriegeskorte et al. 2008). The share that the features explain comes from regressing both sets of"
     " distance ranks on the same feature differences.",
 )
-BOOTSTRAP = (
+RANGES = (
     "Uncertainty",
-    "The bands of ρ and the ranges of τ_w are over resamples of the sentences (bootstrap). For τ_w, a "
-    "statistic of ranks, they show stability and are not confidence intervals.",
+    "All ranges are of 95 % and over other sentences like these: everything is computed again without each "
+    "tenth of the sentences (jackknife). The ceiling of a τ_w is what two layers alike in truth would reach "
+    "with so many sentences: from the τ_w of profiles of halves of the sentences, stepped up by Spearman and "
+    "Brown.",
 )
 MAPS = (
     "Maps",
@@ -77,7 +79,7 @@ def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     several = len(comparison.systems) > 1
     shown = (SHOWN, _shown(comparison.stimuli))
     chance = (CHANCE[0], CHANCE[1].format(n_features=len(comparison.features)))
-    resampled = any(profile.bootstrap is not None for profile in comparison.profiles.values())
+    resampled = any(profile.replicates is not None for profile in comparison.profiles.values())
     parts = {
         shown: len(comparison.stimuli.sentences) > 0,
         IMPORTANCE: True,
@@ -85,7 +87,7 @@ def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
         chance: True,
         RSA: geometric_measure(comparison) == "rsa",
         **_other_measures(comparison),
-        BOOTSTRAP: resampled,
+        RANGES: resampled,
         MAPS: bool(comparison.layer_maps) or comparison.word_maps is not None,
         UNTRAINED: comparison.controls is not None,
         TRAJECTORIES: several,

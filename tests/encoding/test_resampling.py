@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 
-from thinkalike.encoding import cross_validate, draw_multiplicities, make_plan, plan_resamples, resample
+from thinkalike.encoding import cross_validate, leave_out, make_plan, plan_resamples, resample, split_halves
 from thinkalike.encoding.plan import plan_encoding
 from thinkalike.errors import InvalidInput
 
@@ -24,6 +24,14 @@ N = 45
 def data(make_features: Table, make_activations: Pairs) -> tuple[pd.DataFrame, np.ndarray]:
     features = make_features(N, seed=4, missing=0.1, numeric=False)
     return features, make_activations(features, {"case": 4.0, "number": 2.0, "rank": 1.0}, 20, 0.1, 4)
+
+
+def draw_multiplicities(clusters: object, *, n_resamples: int, seed: int) -> np.ndarray:
+    """Clusters drawn with replacement: weights above 1 put the arithmetic to the test."""
+    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    n = cluster.max() + 1
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=n_resamples)
+    return drawn[:, cluster]
 
 
 def copies(w: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -135,15 +143,26 @@ def test_what_a_resample_cannot_tell_is_nan(data: tuple) -> None:
     assert np.isnan(found.importance[2, 2]).all()
 
 
-def test_clusters_are_drawn_whole() -> None:
-    w = draw_multiplicities(["a", "a", "b", "c", "c", "c"], n_resamples=50, seed=2)
-    assert w.shape == (50, 6)
-    assert (w[:, 0] == w[:, 1]).all()
-    assert (w[:, 3] == w[:, 5]).all()
-    np.testing.assert_array_equal(w[:, [0, 2, 3]].sum(axis=1), 3)
-    np.testing.assert_array_equal(
-        w, draw_multiplicities(["a", "a", "b", "c", "c", "c"], n_resamples=50, seed=2)
-    )
+def test_parts_of_the_clusters_are_left_out_in_turn() -> None:
+    clusters = np.repeat(np.arange(23), 3)
+    w, parts = leave_out(clusters, n_resamples=20, seed=2)
+    assert (w.shape, parts) == ((20, 69), 10)
+    assert (w[:, ::3] == w[:, 1::3]).all()
+    for deal in (w[:10], w[10:]):
+        np.testing.assert_array_equal((1 - deal).sum(axis=0), 1)  # each is left out once
+        assert set((1 - deal[:, ::3]).sum(axis=1)) == {2, 3}
+    assert (w[:10] != w[10:]).any()
+    np.testing.assert_array_equal(w, leave_out(clusters, n_resamples=20, seed=2)[0])
+    assert leave_out(clusters, n_resamples=3)[1] == 3
+    assert leave_out(["a", "b", "a"], n_resamples=20)[1] == 2
+
+
+def test_halves_are_halves_of_the_clusters() -> None:
+    w = split_halves(np.repeat(np.arange(8), 2), n_splits=3, seed=1)
+    assert w.shape == (6, 16)
+    np.testing.assert_array_equal(w[::2] + w[1::2], 1)
+    np.testing.assert_array_equal(w.sum(axis=1), 8)
+    assert (w[:, ::2] == w[:, 1::2]).all()
 
 
 def test_collapsed_items_keep_their_multiplicities(data: tuple) -> None:

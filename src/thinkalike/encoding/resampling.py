@@ -1,9 +1,9 @@
 r"""Resampled items: scores and importances again, for many resamples of the same layer.
 
-A resample gives every item a multiplicity w_i. A pair counts w_i · w_j times; copies of one item share its
-fold and make no pair, for their distance of 0 would bias ρ. The penalty stays as it was chosen. Distances are
-computed and sorted once: the moments of a resample are quadratic forms wᵀ(M_f ∘ Y)w, its ranks running sums
-of weights.
+Sentences are left out part by part (`leave_out`), or dealt into halves (`split_halves`). A resample gives
+every item a multiplicity w_i, here 0 or 1. A pair counts w_i · w_j times; copies of one item make no pair.
+The penalty and the folds stay as they were chosen. Distances are computed and sorted once: the moments of a
+resample are quadratic forms wᵀ(M_f ∘ Y)w, its ranks running sums of weights.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from thinkalike.pairs.distances import Target
 from thinkalike.pairs.ranks import sort_distances
 
 LANES = 32
+PARTS = 10
+"""Parts that the sentences are dealt into. Of few, each error rests on few values; of many, the jumps of τ_w
+make its error too large."""
 
 
 @dataclass(frozen=True)
@@ -62,30 +65,66 @@ class ResamplingPlan:
     differences: tuple[np.ndarray, ...]
 
 
-def draw_multiplicities(clusters: Any, *, n_resamples: int = 200, seed: int = 0) -> np.ndarray:
-    """Bootstrap over clusters, such as sentences: how often each item is drawn, (n_resamples, n_items).
+def leave_out(clusters: Any, *, n_resamples: int = 20, seed: int = 0) -> tuple[np.ndarray, int]:
+    """Which items stay when a part of the clusters, such as sentences, is left out; and the number of parts.
+
+    The clusters are dealt into ten parts (fewer if there are fewer, or fewer resamples), of which each is
+    left out once; then they are dealt anew, until there are `n_resamples`.
 
     Parameters
     ----------
     clusters : one label per item
-    n_resamples, seed : how many, and of the draws
+    n_resamples, seed : how many, and of the deals
 
     Returns
     -------
-    int array of shape (n_resamples, n_items)
+    int array of shape (n_resamples, n_items) of 0 and 1, and the number of parts
 
     Examples
     --------
-    >>> from thinkalike.encoding import draw_multiplicities
-    >>> drawn = draw_multiplicities(["s0", "s0", "s1", "s2"], n_resamples=3)
-    >>> drawn.shape, bool((drawn[:, 0] == drawn[:, 1]).all())
-    ((3, 4), True)
+    >>> from thinkalike.encoding import leave_out
+    >>> kept, parts = leave_out(["s0", "s0", "s1", "s2"], n_resamples=3)
+    >>> kept.sum(axis=1).tolist(), parts
+    ([3, 3, 2], 3)
     """
+    cluster, n = _numbered(clusters)
+    parts = min(PARTS, n_resamples, n)
+    rng = np.random.default_rng(seed)
+    kept = np.empty((n_resamples, len(cluster)), dtype=np.int64)
+    for r in range(n_resamples):
+        if r % parts == 0:
+            part = rng.permutation(np.arange(n) % parts)[cluster]
+        kept[r] = part != r % parts
+    return kept, parts
+
+
+def split_halves(clusters: Any, *, n_splits: int = 10, seed: int = 0) -> np.ndarray:
+    """The items in either half of the clusters, split at random.
+
+    Parameters
+    ----------
+    clusters : one label per item
+    n_splits, seed : how many, and of the splits
+
+    Returns
+    -------
+    int array of shape (2 · n_splits, n_items) of 0 and 1, the two halves of a split one after the other
+
+    Examples
+    --------
+    >>> from thinkalike.encoding import split_halves
+    >>> split_halves(["s0", "s0", "s1", "s1"], n_splits=1).sum(axis=1).tolist()
+    [2, 2]
+    """
+    cluster, n = _numbered(clusters)
+    rng = np.random.default_rng([seed, 1])
+    first = np.stack([rng.permutation(np.arange(n) % 2)[cluster] for _ in range(n_splits)])
+    return np.stack([first, 1 - first], axis=1).reshape(2 * n_splits, -1)
+
+
+def _numbered(clusters: Any) -> tuple[np.ndarray, int]:
     _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
-    n = int(cluster.max()) + 1
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=n_resamples)
-    drawn: np.ndarray = counts[:, cluster]
-    return drawn
+    return cluster, int(cluster.max()) + 1
 
 
 def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> ResamplingPlan:
@@ -103,9 +142,9 @@ def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> Resampling
     Examples
     --------
     >>> import pandas as pd
-    >>> from thinkalike.encoding import draw_multiplicities, make_plan, plan_resamples
+    >>> from thinkalike.encoding import leave_out, make_plan, plan_resamples
     >>> plan = make_plan(pd.DataFrame({"number": pd.Categorical(["one", "two"] * 10)}), n_folds=2)
-    >>> plan_resamples(plan, draw_multiplicities(range(20), n_resamples=3)).n_pairs.shape
+    >>> plan_resamples(plan, leave_out(range(20), n_resamples=3)[0]).n_pairs.shape
     (2, 3)
     """
     w = np.asarray(multiplicities)
@@ -182,9 +221,9 @@ def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.nda
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from thinkalike.encoding import draw_multiplicities, make_plan, plan_resamples, resample
+    >>> from thinkalike.encoding import leave_out, make_plan, plan_resamples, resample
     >>> plan = make_plan(pd.DataFrame({"number": pd.Categorical(["one", "two"] * 20)}), n_folds=2)
-    >>> resamples = plan_resamples(plan, draw_multiplicities(range(40), n_resamples=3))
+    >>> resamples = plan_resamples(plan, leave_out(range(40), n_resamples=3)[0])
     >>> X = np.random.default_rng(0).normal(size=(40, 2)) + 5 * np.tile([[0], [1]], (20, 1))
     >>> resample(resamples, X, [1.0, 1.0]).scores.shape
     (3, 2)
