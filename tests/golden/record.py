@@ -132,7 +132,6 @@ def profile() -> Numbers:
     for name, settings in {
         "salle2024": {"preset": "salle2024"},
         "cosine": {"distance": "cosine"},
-        "resampled": {"resamples": 8},
     }.items():
         found[name] = of_profile(ta.profile(shown, stimuli(), seed=1, **settings))  # type: ignore[arg-type]
     return found
@@ -140,8 +139,6 @@ def profile() -> Numbers:
 
 def of_profile(one: Any) -> Numbers:
     found = {"features": list(one.features), "importance": one.mean_importance, "scores": one.scores}
-    if one.bootstrap is not None:
-        found |= {"drawn scores": one.bootstrap.scores, "drawn importance": one.bootstrap.importance[:, 1]}
     if one.collinearity is not None:
         found |= {"inflation": one.collinearity.inflation}
     if one.diagnostics is not None:
