@@ -26,21 +26,11 @@ PACKAGES = sorted(
     {"thinkalike"}
     | {found.name for found in pkgutil.walk_packages(thinkalike.__path__, "thinkalike.") if found.ispkg}
 )
-LATER = (
-    "activations",
-    "cli",
-    "comparison",
-    "recipes",
-    "report",
-    "stitching",
-    "streaming",
-    "systems",
-)
-"""Packages whose names are documented next"""
 NAMES = [
     (package, name)
     for package in PACKAGES
-    if package != "thinkalike" and package.split(".")[1] not in LATER
+    # The command line has help of its own; a recipe's package has the two names that its `Recipe` asks for.
+    if package != "thinkalike.cli" and not package.startswith("thinkalike.recipes.")
     for name in getattr(importlib.import_module(package), "__all__", ())
     if name != "__version__"
 ]
@@ -62,7 +52,11 @@ def described(section: str) -> set[str]:
 
 def parameters(function: Callable[..., Any]) -> set[str]:
     """What a caller can give."""
-    return {name for name in inspect.signature(function).parameters if name not in ("self", "cls")}
+    return {
+        name
+        for name in inspect.signature(function).parameters
+        if name not in ("self", "cls") and not name.startswith("_")
+    }
 
 
 def lacks(found: Any) -> Iterator[str]:
@@ -109,16 +103,22 @@ def documented_fields(found: type) -> set[str]:
 
 def home(package: str, name: str) -> Path:
     """The module that a public constant is written in."""
-    for line in (SOURCE.parent / package.replace(".", "/") / "__init__.py").read_text("utf-8").splitlines():
-        found = re.search(rf'from ([\w.]+) import .*\b{name}\b|"{name}": "([\w.]+)"', line)
-        if found:
-            module = next(part for part in found.groups() if part)
-            spec = importlib.util.find_spec(module)
-            assert spec is not None
-            assert spec.origin is not None
-            path = Path(spec.origin)
-            return home(module, name) if path.name == "__init__.py" else path
-    raise AssertionError(f"{package} does not say where {name} is from")
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    path = Path(spec.origin)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))) if path.name == "__init__.py" else ():
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            return home(str(node.module), name)
+        if isinstance(node, ast.Dict):  # the table of names that are loaded when first used
+            table = {getattr(k, "value", None): getattr(v, "value", None) for k, v in _entries(node)}
+            if name in table:
+                return home(str(table[name]), name)
+    return path
+
+
+def _entries(node: ast.Dict) -> Iterator[tuple[ast.expr | None, ast.expr]]:
+    return zip(node.keys, node.values, strict=True)
 
 
 def has_a_string_under_it(path: Path, name: str) -> bool:

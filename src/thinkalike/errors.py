@@ -10,7 +10,17 @@ from collections.abc import Iterable
 
 
 class ThinkalikeError(Exception):
-    """The root of the tree: catch this to catch all of it."""
+    """The root of the tree: catch this to catch all of it.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> try:
+    ...     ta.Stimuli.from_grammar(0)
+    ... except ta.ThinkalikeError as error:
+    ...     print(error)
+    Got n_sentences=0: give a whole number from 1 to 1,000,000.
+    """
 
 
 class InvalidInput(ThinkalikeError, ValueError):

@@ -146,6 +146,14 @@ def extract(
     -------
     Activations
         `acts[layer]` is (n_items, n_units), float32, rows in the order of the stimuli.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(5, seed=0)
+    >>> acts = ta.extract("nano-gpt2", stimuli)
+    >>> acts.layers, acts[0].shape == (len(stimuli), 128)
+    ((0, 1, 2, 3, 4, 5, 6), True)
     """
     shown = as_shown(stimuli, inputs)
     if not isinstance(model, (str, Path)):

@@ -54,6 +54,16 @@ class Activations(Mapping[Layer, "Array"]):
         The digest of the stimuli that were shown; None for bare arrays.
     metadata
         How the numbers came to be: model, revision, pooling, site, versions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> acts = ta.Activations.from_arrays({"V1": np.zeros((3, 4)), "IT": np.ones((3, 2))}, system="monkey")
+    >>> acts
+    Activations(monkey: 2 layers × 3 items × 2–4 units)
+    >>> acts["IT"].shape
+    (3, 2)
     """
 
     system: str
@@ -92,6 +102,7 @@ class Activations(Mapping[Layer, "Array"]):
 
     @property
     def n_items(self) -> int:
+        """How many rows every layer has."""
         return len(self.item_names)
 
     def check_stimuli(self, stimuli: Stimuli) -> None:

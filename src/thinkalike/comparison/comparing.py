@@ -76,6 +76,22 @@ def compare(
     -------
     Comparison
         Its cautions are also given as `CautionWarning`.
+
+    Examples
+    --------
+    Two systems that are given as arrays, one of which knows the number of a word:
+
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.normal(size=(2, len(stimuli), 8))
+    >>> plural = (stimuli.features["number"] == "plural").to_numpy()[:, None]
+    >>> found = ta.compare({"one": noise[0] + 3 * plural, "other": noise[1]}, stimuli, resamples=0)
+    >>> sorted(found.matrices), found.matrices["features"].values.shape
+    (['features', 'rsa'], (2, 2))
+    >>> found.profiles["one"].table().iloc[0].idxmax()
+    'number'
     """
     if out is not None:
         local_folder(out)

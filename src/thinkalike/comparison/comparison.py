@@ -42,7 +42,30 @@ class Controls:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Systems, their profiles, how alike they are by each measure, and why."""
+    """Systems, their profiles, how alike they are by each measure, and why.
+
+    Attributes
+    ----------
+    stimuli : what all systems were shown
+    word_maps : the same words in every layer, in two dimensions; None in runs that kept none
+    trajectories : how far apart the profiles of whole systems run
+    cautions : what a reader should know before trusting the numbers
+    settings, versions : what changed the numbers, and with which packages they were made
+    controls : untrained copies of the systems, if they were asked for
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(2, len(stimuli), 8))
+    >>> found = ta.compare({"one": X, "other": Y}, stimuli, resamples=0)
+    >>> found.systems
+    ('one', 'other')
+    >>> len(found.answer), found.explain("one", "one", "other", "other").features == found.features
+    (3, True)
+    """
 
     stimuli: Stimuli
     profiles: Mapping[str, Profile]
@@ -83,6 +106,7 @@ class Comparison:
 
     @property
     def systems(self) -> tuple[str, ...]:
+        """In the order they were given."""
         return tuple(self.profiles)
 
     @property
@@ -92,6 +116,7 @@ class Comparison:
 
     @property
     def rows(self) -> tuple[Row, ...]:
+        """(system, layer) of the rows of every matrix."""
         return self.matrices[FEATURES].rows
 
     def blocks(self) -> pd.DataFrame:

@@ -28,7 +28,30 @@ MATTERS = 0.10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why one pair of layers is as alike as it is. Prints as a paragraph and a table."""
+    """Why one pair of layers is as alike as it is. Prints as a paragraph and a table.
+
+    Attributes
+    ----------
+    a, b : (system, layer)
+    features : that the two profiles share
+    tau : weighted τ of the two profiles, in [−1, 1]
+    importance_a, importance_b : (n_features,)
+    low, high : float, optional
+    shared, only_a, only_b : names of features
+    rsa : Spearman's ρ of the distances within both layers, if the activations are at hand
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(2, len(stimuli), 8))
+    >>> profile = ta.profile({0: X, 1: Y}, stimuli)
+    >>> found = ta.explain(profile, 0, profile, 1)
+    >>> bool(np.isclose(found.contributions.sum(), found.tau))
+    True
+    """
 
     a: Row
     b: Row
@@ -183,8 +206,27 @@ def explain(
 
     Parameters
     ----------
+    a, b : profiles over the same stimuli
+    layer_a, layer_b : labels of the layers
     groups : name → features that are also left out together.
     n_permutations : relabellings to draw when there are more than 8 features.
+    seed : of the relabellings.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(len(stimuli), 8))
+    >>> X += 3 * (stimuli.features["number"] == "plural").to_numpy()[:, None]
+    >>> profile = ta.profile({0: X, 1: 2 * X}, stimuli)
+    >>> round(ta.explain(profile, 0, profile, 1).tau, 6)
+    1.0
     """
     a.layer_index(layer_a), b.layer_index(layer_b)  # before the longer work
     if a is not b and a.system == b.system:

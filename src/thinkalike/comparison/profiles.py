@@ -48,6 +48,31 @@ class Profile:
 
     Importance is the drop in held-out Spearman ρ when a feature is permuted; NaN in a fold where the feature
     has one level.
+
+    Attributes
+    ----------
+    system, layers, features : names; `layers` and `features` label the axes of the arrays
+    stimuli_digest : of the stimuli that were shown; None if that is not known
+    collinearity : how far the features can be told apart, optional
+    diagnostics : what qualifies the numbers of each layer, optional
+    bootstrap : the profile over resamples of the sentences, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.comparison import Profile
+    >>> profile = Profile(
+    ...     system="mine",
+    ...     layers=(0, 1),
+    ...     features=("number", "tense"),
+    ...     importance=np.array([[[0.1, 0.0], [0.3, 0.0]], [[0.0, 0.5], [0.0, 0.5]]]),
+    ...     scores=np.array([[0.4, 0.5], [0.6, 0.6]]),
+    ...     settings={},
+    ...     stimuli_digest=None,
+    ... )
+    >>> profile.mean_importance
+    array([[0.2, 0. ],
+           [0. , 0.5]])
     """
 
     system: str
@@ -146,9 +171,11 @@ class Profile:
 
     @property
     def rows(self) -> tuple[Row, ...]:
+        """(system, layer) of each layer."""
         return tuple((self.system, layer) for layer in self.layers)
 
     def layer_index(self, layer: Layer | str) -> int:
+        """The place of a layer by its label, which may be written as text."""
         return find_layer(self.system, self.layers, layer)
 
     def table(self) -> pd.DataFrame:

@@ -137,7 +137,21 @@ def profile(
     plan : from `plan_profiles`, to profile several systems faster; it holds all other options.
     settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
 
-    Features in which no two items differ are left out, with a `CautionWarning` that names them.
+    Returns
+    -------
+    Profile
+        Features in which no two items differ are left out, with a `CautionWarning` that names them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> rng = np.random.default_rng(0)
+    >>> past = (stimuli.features["tense"] == "past").to_numpy()[:, None]
+    >>> X = rng.normal(size=(len(stimuli), 8)) + 3 * past
+    >>> ta.profile({"layer 1": X}, stimuli).table().loc["layer 1"].idxmax()
+    'tense'
     """
     activations, stimuli = _activations(activations), as_stimuli(stimuli)
     activations.check_stimuli(stimuli)

@@ -32,7 +32,26 @@ FEATURES = "features"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SimilarityMatrix:
-    """Values over pairs of layers, with p-values and ranges where the measure has them."""
+    """Values over pairs of layers, with p-values and ranges where the measure has them.
+
+    Attributes
+    ----------
+    kind : {"similarity", "distance"}
+        Whether larger values are layers more alike.
+    low, high : (n_rows, n_rows), optional
+    settings : what changed the numbers, by name
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.comparison import SimilarityMatrix
+    >>> rows = (("bert", 0), ("bert", 1), ("gpt2", 0))
+    >>> matrix = SimilarityMatrix("cka", rows, np.array([[1, 0.8, 0.2], [0.8, 1, 0.4], [0.2, 0.4, 1]]))
+    >>> matrix["bert", 1, "gpt2", 0]
+    0.4
+    >>> round(matrix.block_mean("bert", "gpt2"), 6)
+    0.3
+    """
 
     measure: str
     """`"features"` for the weighted τ of importance profiles, or a name in `MEASURES`"""
@@ -69,6 +88,7 @@ class SimilarityMatrix:
 
     @property
     def systems(self) -> tuple[str, ...]:
+        """In the order of the rows."""
         return systems_of(self.rows)
 
     def __getitem__(self, pair: tuple[str, Layer, str, Layer]) -> float:
@@ -138,6 +158,22 @@ def similarity(
     distance : for `"rsa"` alone: between items within a layer; euclidean when None.
     n_permutations : for `"features"` alone: relabellings to draw when there are more than 8 features, 10,000
         when None; up to 8 all are enumerated.
+    seed : of the relabellings, and of a sample of pairs.
+
+    Returns
+    -------
+    SimilarityMatrix
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> X = np.random.default_rng(0).normal(size=(40, 6))
+    >>> found = ta.similarity({"one": {0: X, 1: X**3}, "other": {0: 2 * X}}, measure="rsa")
+    >>> found.rows
+    (('one', 0), ('one', 1), ('other', 0))
+    >>> round(found["one", 0, "other", 0], 6)
+    1.0
     """
     whole_number("seed", seed, 0, LARGEST_SEED)
     given = [opened(system, name) for name, system in named_systems(systems).items()]

@@ -15,12 +15,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Verdict = Literal["agrees", "differs", "cannot be tested"]
+"""What became of a paper's statement"""
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One sentence of a paper, and what we find."""
+    """One sentence of a paper, and what we find.
+
+    Attributes
+    ----------
+    verdict : "agrees", "differs" or "cannot be tested"
+    numbers : those that the verdict rests on, by name
+
+    Examples
+    --------
+    >>> from thinkalike.recipes import Statement
+    >>> Statement("BERT and GPT-2 are more alike.", "They are, τ = 0.6.", "agrees", {"tau": 0.6}).verdict
+    'agrees'
+    """
 
     paper: str
     """The paper's finding, or what it assumed or left open, in our words"""
@@ -40,7 +53,21 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One of our figures, beside the figure of the paper that it answers to."""
+    """One of our figures, beside the figure of the paper that it answers to.
+
+    Attributes
+    ----------
+    title, caption : what stands over and under it
+
+    Examples
+    --------
+    >>> import altair as alt
+    >>> import pandas as pd
+    >>> from thinkalike.recipes import Figure
+    >>> chart = alt.Chart(pd.DataFrame({"x": [1, 2]})).mark_point().encode(x="x:Q")
+    >>> Figure("points", "Two points", chart, "There are two.", "Figure 1").spec["encoding"]["x"]["field"]
+    'x'
+    """
 
     name: str
     """Of its files, `figures/NAME.png` and `.svg`"""
@@ -59,7 +86,22 @@ class Figure:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A small table for the page; numbers are rounded there and whole in `findings.json`."""
+    """A small table for the page; numbers are rounded there and whole in `findings.json`.
+
+    Attributes
+    ----------
+    name : of its entry in `findings.json`
+    title, caption : what stands over and under it
+    frame : the table itself
+    of_paper : "Table 1"; empty for a table that the paper has not
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thinkalike.recipes import Table
+    >>> Table("sizes", "How large the models are", pd.DataFrame({"blocks": [3, 4]})).frame.shape
+    (2, 1)
+    """
 
     name: str
     title: str
@@ -70,7 +112,19 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Everything that one run of a recipe found."""
+    """Everything that one run of a recipe found.
+
+    Attributes
+    ----------
+    recipe, scale, settings : what was run
+    statements, figures, tables : what came out
+
+    Examples
+    --------
+    >>> from thinkalike.recipes import Findings, Statement
+    >>> Findings("salle2024", "smoke", (Statement("So it is.", "It is.", "agrees"),)).counts()
+    {'agrees': 1, 'differs': 0, 'cannot be tested': 0}
+    """
 
     recipe: str
     scale: str

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from thinkalike.recipes.settings import RecipeSettings
 
 SCALES = ("smoke", "nano", "paper")
+"""Under a minute; the bundled models; the models of the paper"""
 SALLE = "Salle, Jalouzot, Lan, Chemla and Lakretz 2024, What Makes Two Language Models Think Alike?"
 BROWN = (
     "Brown, Godfrey, Konz, Tu and Kvinge 2023, Understanding the Inner Workings of Language Models "
@@ -27,7 +28,17 @@ BROWN = (
 class Recipe:
     """One experiment.
 
-    `module` has `SCALES`, scale → its settings (a `RecipeSettings`), and `run(settings, out)`.
+    Attributes
+    ----------
+    name : that it is run by
+    title, citation : of the paper
+    module : has `SCALES`, scale → its settings (a `RecipeSettings`), and `run(settings, out)` → `Findings`
+
+    Examples
+    --------
+    >>> from thinkalike.recipes import RECIPES
+    >>> RECIPES["salle2024"].shows
+    'Figures 2, 3, 4 and S5'
     """
 
     name: str
@@ -90,8 +101,24 @@ def _accept(name: str, given: object) -> Recipe:
 RECIPES: Registry[Recipe] = Registry(
     "recipe", "thinkalike.recipes", {recipe.name: recipe for recipe in _TABLE}, accept=_accept
 )
+"""Name → recipe; others add to it"""
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe called `name`."""
+    """The recipe called `name`, or an error that suggests the nearest one.
+
+    Parameters
+    ----------
+    name : a key of `RECIPES`
+
+    Returns
+    -------
+    Recipe
+
+    Examples
+    --------
+    >>> from thinkalike.recipes import get_recipe
+    >>> get_recipe("brown2023-scaling").title
+    'Features of a family of models as it grows'
+    """
     return RECIPES[name]

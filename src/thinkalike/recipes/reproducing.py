@@ -26,7 +26,22 @@ SHARPNESS = 2
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """A finished run of a recipe: what was found, where the page is, and the processor's time in all."""
+    """A finished run of a recipe: what was found, where the page is, and the processor's time in all.
+
+    Attributes
+    ----------
+    recipe, findings : what was run, and what came out
+    page : the path of `index.html`
+    seconds : of the processor, in this and earlier calls
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from thinkalike.recipes import Findings, Reproduction, get_recipe
+    >>> findings = Findings("salle2024", "smoke", ())
+    >>> Reproduction(get_recipe("salle2024"), findings, Path("index.html"), 12.5).seconds
+    12.5
+    """
 
     recipe: Recipe
     findings: Findings = field(repr=False)
@@ -46,10 +61,25 @@ def reproduce(
 
     Parameters
     ----------
+    name : a key of `RECIPES`
     scale : "smoke" (under a minute), "nano" (the bundled models), "paper" (the models of the paper).
     out : the folder for the page (`index.html`), `findings.json`, `figures/` and kept steps; runs/NAME-SCALE.
     models_folder : where models lie under the names that the recipe gives them, in place of the hub.
     changes : to the recipe's settings at that scale.
+
+    Returns
+    -------
+    Reproduction
+
+    Examples
+    --------
+    `reproduce("salle2024", "smoke")` takes up to a minute; what is not known is refused before:
+
+    >>> from thinkalike.recipes import reproduce
+    >>> reproduce("salle2024", "smoke", sentence=20)
+    Traceback (most recent call last):
+    ...
+    thinkalike.errors.UnknownName: There is no setting of salle2024 'sentence'. Did you mean 'sentences'? ...
     """
     recipe = get_recipe(name)
     if scale not in SCALES:

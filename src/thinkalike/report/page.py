@@ -56,6 +56,27 @@ def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> P
 
     The page is whole in itself: it makes no request, and opens from a disk, a mail or a web server alike. It
     links to the tables that lie in `directory`/tables.
+
+    Parameters
+    ----------
+    comparison : from `ta.compare` or `Comparison.load`
+    directory : made if it is not there
+
+    Returns
+    -------
+    Path
+        Of the page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> rng = np.random.default_rng(0)
+    >>> from thinkalike.report import write_report
+    >>> X, Y = rng.normal(size=(2, len(stimuli), 8))
+    >>> write_report(ta.compare({"one": X, "other": Y}, stimuli, resamples=0), "run").name
+    'index.html'
     """
     directory = Path(directory)
     path = directory / PAGE

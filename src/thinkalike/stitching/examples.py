@@ -84,6 +84,7 @@ class LabelledTexts:
         return cls(texts, [int(label) for label in table["label"]])
 
     def subset(self, rows: Sequence[int] | Ints) -> LabelledTexts:
+        """The texts at the given positions, in that order."""
         return LabelledTexts([self.texts[k] for k in rows], [self.labels[k] for k in rows])
 
 

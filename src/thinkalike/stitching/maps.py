@@ -158,6 +158,7 @@ KINDS: dict[str, Kind] = {
     "orthogonal": Kind(_orthogonal, _at_identity(Orthogonal)),
     "low-rank": Kind(_low_rank, None),
 }
+"""Name → how a φ of that kind is fitted by least squares, and where it starts"""
 
 
 def get_kind(name: str) -> Kind:

@@ -26,6 +26,9 @@ class StitchResult:
 
     Attributes
     ----------
+    bottom, top, task, kind, fit : what was stitched, and how
+    cautions : sentences for people
+    settings : what changed the numbers, by name
     stitches
         In the order of the rows below; see `Stitch` for the roles.
     losses, correct : (n_stitches, n_units)
@@ -44,6 +47,14 @@ class StitchResult:
         One row per stitch that was fitted by task loss: steps, best_step, stopped.
     phis
         The fitted φ, by stitch; empty when loaded from disk.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> text = ["The king went home and the queen went to sleep. " * 8] * 10
+    >>> found = ta.stitch("nano-gelu-3l", "nano-solu-3l", text, layers=[1], floor=False, ceiling=False)
+    >>> found.losses.shape[0], found.own_loss > 0
+    (1, True)
     """
 
     bottom: str
@@ -90,6 +101,7 @@ class StitchResult:
 
     @property
     def own_accuracy(self) -> float:
+        """The share of predictions that the top gets right by itself."""
         return float(self.own_correct.sum() / self.counts.sum())
 
     def find(self, role: Role, layer_bottom: int, layer_top: int) -> int | None:

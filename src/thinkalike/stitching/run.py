@@ -96,6 +96,8 @@ def stitch(
         "causal", "masked" or "classification", if the models do not say.
     names
         To show; the models' own.
+    tokenizer
+        If not the models' own.
     split
         What a document of a file or folder is: "files", "paragraphs" or "lines". If not given, the files of a
         folder and the paragraphs of a file.
@@ -105,9 +107,27 @@ def stitch(
         Of the text that are used.
     resamples
         Of the documents, for 95 % intervals.
+    tokens_at_once
+        How many go through the models together.
+    device, dtype
+        Where to run, and the precision of the weights.
+    seed
+        Of the split into text to fit and to judge by, of resamples, masks and random weights.
     checkpoint
         A file for the state of a fit by task loss: the same call again goes on from there. It is gone when
         all is done.
+
+    Returns
+    -------
+    StitchResult
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> text = ["The king went home and the queen went to sleep. " * 8] * 10
+    >>> found = ta.stitch("nano-gelu-3l", "nano-solu-3l", text, layers=[1, 2], ceiling=False)
+    >>> len(found.to_frame())
+    2
     """
     how, fit = _how(kind, fit)
     if rank is not None and kind != "low-rank":

@@ -71,6 +71,24 @@ def asymmetry(
     ----------
     forward, backward
         From `ta.stitch(a, b, text)` and `ta.stitch(b, a, text)` with the same text, settings and seed.
+    resamples, seed
+        Bootstrap resamples and sign flips, and their seed.
+
+    Returns
+    -------
+    DataFrame
+        Of layer_a, layer_b, difference, low, high, p and more.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> from thinkalike.stitching import asymmetry
+    >>> text = ["The king went home and the queen went to sleep. " * 8] * 10
+    >>> few = {"layers": [1], "floor": False, "ceiling": False}
+    >>> there = ta.stitch("nano-gelu-3l", "nano-solu-3l", text, **few)
+    >>> back = ta.stitch("nano-solu-3l", "nano-gelu-3l", text, **few)
+    >>> len(asymmetry(there, back, resamples=99))
+    1
     """
     counts = forward.counts
     rows = []
@@ -99,6 +117,25 @@ def mean_asymmetry(
 
     Layers are judged by the same units, so their differences go up and down together; a unit's mean over the
     layers is what is resampled.
+
+    Parameters
+    ----------
+    forward, backward, resamples, seed
+        See `asymmetry`.
+
+    Returns
+    -------
+    dict
+        difference, low, high and p.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> from thinkalike.stitching import mean_asymmetry
+    >>> text = ["The king went home and the queen went to sleep. " * 8] * 10
+    >>> same = ta.stitch("nano-gelu-3l", "nano-gelu-3l", text, layers=[1], floor=False, ceiling=False)
+    >>> mean_asymmetry(same, same, resamples=99)["difference"]
+    0.0
     """
     differences = np.mean([one for *_, one in _paired(forward, backward)], axis=0)
     interval = ratio_interval(differences[None], forward.counts, resamples=resamples, seed=seed)

@@ -45,6 +45,10 @@ class TaskFit:
     ----------
     optimizer
         "sgd" or "adamw".
+    steps, batch_tokens
+        How many steps, each on about so many tokens.
+    clip
+        The largest norm of a gradient.
     learning_rate
         0.1 for SGD and 0.001 for AdamW unless given.
     warmup
@@ -59,6 +63,13 @@ class TaskFit:
         Looks without a better one until this stitch stops; None never stops early.
     validation_tokens
         How many are looked at.
+
+    Examples
+    --------
+    >>> from thinkalike.stitching import TaskFit
+    >>> how = TaskFit(steps=100)
+    >>> [round(how.rate(step), 3) for step in (0, 9, 99)]
+    [0.01, 0.1, 0.001]
     """
 
     optimizer: Literal["sgd", "adamw"] = "sgd"
@@ -95,6 +106,7 @@ class TaskFit:
         return peak * (self.steps - step) / max(1, self.steps - warmup)
 
     def optimise(self, phi: nn.Module) -> torch.optim.Optimizer:
+        """The optimizer of the parameters of φ."""
         if self.optimizer == "adamw":
             return torch.optim.AdamW(phi.parameters(), lr=self.rate(0), weight_decay=self.weight_decay)
         return torch.optim.SGD(

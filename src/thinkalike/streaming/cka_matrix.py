@@ -39,6 +39,18 @@ class CKAMatrix:
         "precision", "max_batches", or "end" of the text.
     cautions
         Sentences for people.
+    settings
+        What changed the numbers, by name.
+    measure, kind
+        "cka", a similarity.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> from thinkalike.systems import bundled
+    >>> found = ta.stream_cka(["nano-gelu-3l"], bundled.sample_text(), length=32, max_batches=3)
+    >>> found.stopped, found.n_items
+    ('max_batches', 96)
     """
 
     rows: tuple[Row, ...]
@@ -65,10 +77,12 @@ class CKAMatrix:
 
     @property
     def systems(self) -> tuple[str, ...]:
+        """In the order of the rows."""
         return tuple(dict.fromkeys(system for system, _ in self.rows))
 
     @property
     def n_items(self) -> int:
+        """How many rows were read in all: tokens, words or sequences."""
         return int(self.trace["items"].iloc[-1])
 
     def block(self, a: str, b: str) -> Array:

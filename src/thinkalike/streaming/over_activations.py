@@ -41,13 +41,34 @@ def activations_cka(
 
     Parameters
     ----------
+    systems
+        Activations over the same items.
     groups
         Of each item, such as `stimuli.items["sentence"]`: groups are never cut, so that batches are
         independent.
     batch_size
         Items of a batch, about; the batches are of nearly equal size.
-    precision
-        Stop when the largest standard error is at most this.
+    average
+        "hsic": the ratio of summed HSICs. "ratio": the mean of each batch's CKA.
+    precision, max_batches
+        Stop when the largest standard error is at most this, or after so many batches.
+    seed
+        Of the order of the items.
+
+    Returns
+    -------
+    CKAMatrix
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> from thinkalike.streaming import activations_cka
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> one, other = (ta.Activations.from_arrays({0: x}, system=n) for n, x in (("a", X), ("b", 3 * X)))
+    >>> activations_cka([one, other], batch_size=50).values.round(6)
+    array([[1., 1.],
+           [1., 1.]])
     """
     _check_systems(systems)
     rows: list[Row] = [(acts.system, layer) for acts in systems for layer in acts.layers]

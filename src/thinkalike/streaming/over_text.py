@@ -110,10 +110,25 @@ def stream_cka(
         Of the order in which passages are read, one for all models, and of mixed batches.
     tokenizer
         If not the models' own: one for all, or name → tokenizer.
+    device
+        Where to run: "cpu", "cuda", …
     dtype, gram_dtype
         Of the models' weights, and of the Gram matrices; sums over batches are float64.
     checkpoint
         A file for the state so far: the same call again goes on from there. It is gone when all is done.
+
+    Returns
+    -------
+    CKAMatrix
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> from thinkalike.systems import bundled
+    >>> models = ["nano-gelu-3l", "nano-solu-3l"]
+    >>> found = ta.stream_cka(models, bundled.sample_text(), length=32, max_batches=3)
+    >>> found.block("nano-gelu-3l", "nano-solu-3l").shape
+    (4, 4)
     """
     how = HowToRead(_known("level", level, LEVELS), length, padding, pooling, bos, drop_first, split)
     _known("padding", padding, PADDINGS)

@@ -248,10 +248,22 @@ def layers_of(model: nn.Module, *, part: Part | None = None, blocks: str | None 
 
     Parameters
     ----------
+    model
+        A loaded model.
     part
         Which stack of an encoder-decoder; the encoder if not given.
     blocks
         The dotted path of the list of blocks, for an architecture that the table does not have.
+
+    Returns
+    -------
+    Stack
+
+    Examples
+    --------
+    >>> from thinkalike.systems import bundled, layers_of
+    >>> len(layers_of(bundled.load("nano-gelu-3l")[0]).blocks)
+    3
     """
     base = getattr(model, "base_model", model)
     model_type = str(getattr(getattr(base, "config", None), "model_type", type(base).__name__))

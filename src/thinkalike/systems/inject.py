@@ -33,7 +33,30 @@ class _Reached(Exception):
 
 
 def states_at(stack: Stack, layer: int, **inputs: Any) -> torch.Tensor:
-    """The hidden states of `layer`, in the shape they have in the model; no block after it runs."""
+    """The hidden states of `layer`, in the shape they have in the model; no block after it runs.
+
+    Parameters
+    ----------
+    stack
+        From `layers_of`.
+    layer
+        0 is the embeddings, L the answer of the last block.
+    inputs
+        What the model is called with.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from thinkalike.systems import bundled, layers_of, start_from, states_at
+    >>> model = bundled.load("nano-gelu-3l")[0]
+    >>> stack, ids = layers_of(model), torch.tensor([[5, 6, 7]])
+    >>> states_at(stack, 2, input_ids=ids).shape[:2]
+    torch.Size([1, 3])
+    """
     return states_of(stack, [layer], **inputs)[layer]
 
 
@@ -71,6 +94,25 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
     layer
         0 replaces the embeddings, L the answer of the last block.
     states : tensor of the shape that the model itself has there
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    A model that starts from its own states answers as it does by itself:
+
+    >>> import torch
+    >>> from thinkalike.systems import bundled, layers_of, start_from, states_at
+    >>> model = bundled.load("nano-gelu-3l")[0]
+    >>> stack, ids = layers_of(model), torch.tensor([[5, 6, 7]])
+    >>> with torch.no_grad():
+    ...     own, states = model(input_ids=ids).logits, states_at(stack, 2, input_ids=ids)
+    ...     with start_from(stack, 2, states):
+    ...         again = model(input_ids=ids).logits
+    >>> bool(torch.allclose(own, again))
+    True
     """
     _check_layer(stack, layer)
     first: dict[str, Any] = {}

@@ -18,7 +18,22 @@ SAMPLE_BASELINES = Path(__file__).parent / "sample_baselines.npz"
 
 
 def names(*, revisions: bool = False) -> tuple[str, ...]:
-    """The bundled models, in the order of their families; with `revisions`, `NAME@stepN` as well."""
+    """The bundled models, in the order of their families; with `revisions`, `NAME@stepN` as well.
+
+    Parameters
+    ----------
+    revisions : also the checkpoints of the training that come with some models
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> from thinkalike.systems import bundled
+    >>> bundled.names()[:3]
+    ('nano-bert', 'nano-gpt2', 'nano-mamba')
+    """
     found = sorted(folder.name for folder in WEIGHTS.glob("*") if (folder / "config.json").exists())
     order = {"bert": 0, "gpt2": 1, "mamba": 2, "gelu": 3, "solu": 4, "pythia": 5}
 
@@ -33,7 +48,22 @@ def names(*, revisions: bool = False) -> tuple[str, ...]:
 def resolve(name: str, revision: str | None = None) -> Path | None:
     """The folder of a bundled model, `NAME` or `NAME@REVISION`; None if the name is not one of ours.
 
-    The revision `main` is the model itself.
+    Parameters
+    ----------
+    name : of a bundled model, or anything else
+    revision : "main", the model itself, or "stepN"; what the name says when None
+
+    Returns
+    -------
+    Path or None
+
+    Examples
+    --------
+    >>> from thinkalike.systems import bundled
+    >>> bundled.resolve("nano-pythia-64", "step1000").name
+    'nano-pythia-64@step1000'
+    >>> bundled.resolve("gpt2") is None
+    True
     """
     base, _, inside = name.partition("@")
     revision = revision or inside or "main"
@@ -48,7 +78,23 @@ def resolve(name: str, revision: str | None = None) -> Path | None:
 
 
 def load(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A bundled model in float32, ready to run (`eval`), and its tokenizer."""
+    """A bundled model in float32, ready to run (`eval`), and its tokenizer.
+
+    Parameters
+    ----------
+    name : in `names(revisions=True)`
+
+    Returns
+    -------
+    model, tokenizer
+
+    Examples
+    --------
+    >>> from thinkalike.systems import bundled
+    >>> model, tokenizer = bundled.load("nano-gpt2")
+    >>> model.training, len(tokenizer)
+    (False, 4096)
+    """
     folder = resolve(name)
     if folder is None:
         raise UnknownName.among("bundled model", name, names(revisions=True))
@@ -76,5 +122,16 @@ def model_class(folder: Path) -> Any:
 
 
 def sample_text() -> Path:
-    """A file of English prose that no bundled model was trained on: a paragraph a line, public domain."""
+    """A file of English prose that no bundled model was trained on: a paragraph a line, public domain.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> from thinkalike.systems import bundled
+    >>> bundled.sample_text().suffix
+    '.txt'
+    """
     return SAMPLE
