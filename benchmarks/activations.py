@@ -109,8 +109,8 @@ def speed() -> dict[str, Any]:
 
     import thinkalike as ta
     from thinkalike.systems.architectures import layers_of
+    from thinkalike.systems.chunk_plan import make_plan
     from thinkalike.systems.passes import TextSource
-    from thinkalike.systems.plan import make_plan
     from thinkalike.systems.texts import Reader
 
     folder = tempfile.TemporaryDirectory()  # emptied at the end: deleting is no part of extraction

@@ -113,8 +113,8 @@ def best_times(ways: dict[str, Callable[[], None]]) -> dict[str, float]:
 
 def measure() -> dict[str, Any]:
     from thinkalike.stitching.gathering import gather
-    from thinkalike.stitching.maps import identity_start
     from thinkalike.stitching.model import frozen
+    from thinkalike.stitching.phi import identity_start
     from thinkalike.stitching.task import TaskFit, Training
 
     job, examples = make_job()

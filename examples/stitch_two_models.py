@@ -9,7 +9,7 @@ from pathlib import Path
 
 import thinkalike as ta
 from thinkalike.stitching import asymmetry
-from thinkalike.stitching.plots import plot_results
+from thinkalike.stitching.penalty_plots import plot_results
 from thinkalike.systems import bundled
 
 MODELS = ("nano-gelu-3l", "nano-solu-3l")

@@ -18,6 +18,7 @@ ORDER = [
     "errors",
     "machine",
     "files",
+    "checkpoint",
     "options",
     "progress",
     "ownership",

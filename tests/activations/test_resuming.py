@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import thinkalike as ta
-from thinkalike.activations import run as running
+from thinkalike.activations import chunks as running
 from thinkalike.activations.cache import cache_directory, cache_path
 from thinkalike.errors import StoreError
 from thinkalike.systems.fingerprints import fingerprint_folder
@@ -25,13 +25,13 @@ SLOWLY = """
 import sys, time
 import torch
 import thinkalike as ta
-from thinkalike.activations import run
+from thinkalike.activations import chunks
 torch.set_num_threads(1)
-answers = run.answers
+answers = chunks.answers
 def slow(*args, **options):
     time.sleep(0.1)
     return answers(*args, **options)
-run.answers = slow
+chunks.answers = slow
 ta.extract(sys.argv[1], ta.Stimuli.from_table(sys.argv[2]), batch_size=2)
 """
 
@@ -262,8 +262,8 @@ def test_out_is_where_it_goes(gpt2_folder, words_of, own_cache, tmp_path):
     found = ta.extract(gpt2_folder, stimuli, out=tmp_path / "mine.zarr")
     assert not own_cache.exists()
     assert found.metadata["path"] == str(tmp_path / "mine.zarr")
-    opened = ta.Activations.open(tmp_path / "mine.zarr", stimuli=stimuli)
-    np.testing.assert_array_equal(opened[3], found[3])
+    open_activations = ta.Activations.open(tmp_path / "mine.zarr", stimuli=stimuli)
+    np.testing.assert_array_equal(open_activations[3], found[3])
     ta.extract(gpt2_folder, stimuli, out=tmp_path / "mine.zarr")
     with pytest.raises(StoreError, match="was made from other stimuli"):
         ta.extract(gpt2_folder, words_of(["Mary sings."]), out=tmp_path / "mine.zarr")
@@ -276,10 +276,10 @@ def test_a_store_says_which_items_it_answers_to(gpt2_folder, words_of, tmp_path)
     options = {"drop_first": {"drop_first": 2}, "all": {"pooling": "all"}}
     for name, option in options.items():
         found = ta.extract(gpt2_folder, stimuli, out=tmp_path / name, **option)
-        opened = ta.Activations.open(tmp_path / name)
-        assert found.stimuli_digest == opened.stimuli_digest != stimuli.digest
+        open_activations = ta.Activations.open(tmp_path / name)
+        assert found.stimuli_digest == open_activations.stimuli_digest != stimuli.digest
         with pytest.raises(StoreError, match="rows but the stimuli have 4 items"):
-            opened.check_stimuli(stimuli)
+            open_activations.check_stimuli(stimuli)
 
 
 def test_object_stores(gpt2_folder, stimuli, monkeypatch):

@@ -23,9 +23,9 @@ from thinkalike.cli.reproduce import parse_settings
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import registry as table
-from thinkalike.recipes.page import answer, duration, number, render
 from thinkalike.recipes.places import lacking, locate, require
-from thinkalike.recipes.settings import File, RecipeSettings
+from thinkalike.recipes.recipe_page import answer, duration, number, render
+from thinkalike.recipes.recipe_settings import File, RecipeSettings
 from thinkalike.recipes.steps import Steps
 
 NASTY = "</script><b>bold & 'quoted'"

@@ -11,9 +11,7 @@ import pytest
 
 from thinkalike.errors import InvalidInput
 from thinkalike.recipes.brown2023_generalization import SCALES
-from thinkalike.recipes.brown2023_generalization.experiment import Measured, judge
-from thinkalike.recipes.brown2023_generalization.geometry import VARIANTS, Geometry
-from thinkalike.recipes.brown2023_generalization.groups import (
+from thinkalike.recipes.brown2023_generalization.choice import (
     GENERALIZING,
     HEURISTIC,
     Choice,
@@ -21,6 +19,8 @@ from thinkalike.recipes.brown2023_generalization.groups import (
     directed_means,
     plant,
 )
+from thinkalike.recipes.brown2023_generalization.experiment import Measured, judge
+from thinkalike.recipes.brown2023_generalization.geometry import VARIANTS, Geometry
 from thinkalike.recipes.brown2023_generalization.identity import penalties
 from thinkalike.recipes.findings import Findings
 

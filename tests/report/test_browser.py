@@ -19,7 +19,7 @@ from thinkalike.charts.theme import DARK, LIGHT, themed
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.recipes import Figure, Findings, Recipe, Statement
-from thinkalike.recipes.page import write_page
+from thinkalike.recipes.recipe_page import write_page
 from thinkalike.report import write_report
 
 pytestmark = pytest.mark.browser

@@ -9,8 +9,14 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.linear_model import LinearRegression
 
 from thinkalike.errors import InvalidInput
-from thinkalike.stitching.closed_form import Moments, Pair, orthogonal_solution, reduced_rank, ridge_solution
-from thinkalike.stitching.maps import KINDS, Orthogonal, get_kind, identity_start
+from thinkalike.stitching.closed_form import (
+    LayerMoments,
+    Pair,
+    orthogonal_solution,
+    reduced_rank,
+    ridge_solution,
+)
+from thinkalike.stitching.phi import KINDS, Orthogonal, get_kind, identity_start
 
 
 def data(seed=0, n=400, n_in=6, n_out=4):
@@ -21,7 +27,7 @@ def data(seed=0, n=400, n_in=6, n_out=4):
 
 
 def pair_of(X, Y, batches=3):
-    x, y = Moments(torch.from_numpy(X[:5])), Moments(torch.from_numpy(Y[:5]))
+    x, y = LayerMoments(torch.from_numpy(X[:5])), LayerMoments(torch.from_numpy(Y[:5]))
     products = np.zeros((X.shape[1], Y.shape[1]))
     for a, b in zip(np.array_split(X, batches), np.array_split(Y, batches), strict=True):
         products += (x.add(torch.from_numpy(a)).T @ y.add(torch.from_numpy(b))).numpy()

@@ -320,7 +320,7 @@ def test_other_kinds_of_models_are_refused_with_the_way_out(tokenizer, documents
 
 
 def test_figures(two, documents, tokenizer):
-    from thinkalike.stitching.plots import line_frame, plot_results
+    from thinkalike.stitching.penalty_plots import line_frame, plot_results
 
     options = {"tokenizer": tokenizer, **SMALL}
     there = stitch(*two, documents, names=("a", "b"), **options)

@@ -17,8 +17,8 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures import MEASURES
 from thinkalike.stimuli.text import pack
 from thinkalike.streaming import stream_cka
-from thinkalike.streaming.reading import cut_by_words
 from thinkalike.streaming.sums import StreamingCKA
+from thinkalike.streaming.text_passages import cut_by_words
 
 DOCUMENTS = [
     "The old woman sings in the garden.",
@@ -353,7 +353,7 @@ class Killed(Exception):
 class TestCheckpoint:
     @pytest.fixture
     def options(self, pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        monkeypatch.setattr("thinkalike.streaming.checkpoint.SECONDS_BETWEEN", 0)
+        monkeypatch.setattr("thinkalike.streaming.stream_state.SECONDS_BETWEEN", 0)
         monkeypatch.setattr("thinkalike.streaming.stream.TOKENS_AT_ONCE", 64)
         return {
             "models": pair,

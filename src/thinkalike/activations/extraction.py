@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thinkalike.activations.cache import cache_path
+from thinkalike.activations.chunks import ChunkTarget, run
+from thinkalike.activations.model_inputs import ModelInputs, as_model_inputs
 from thinkalike.activations.reader import FORMAT, damaged_chunks, done_chunks, is_complete, open_store
-from thinkalike.activations.run import Target, run
-from thinkalike.activations.shown import Shown, as_shown
 from thinkalike.activations.store import Activations
 from thinkalike.activations.writer import MemoryWriter, Writer, check_free, owning_store
 from thinkalike.errors import InvalidInput, UnknownName
@@ -22,10 +22,10 @@ from thinkalike.systems import signals, words
 from thinkalike.systems.architectures import SITES, Part
 from thinkalike.systems.beginning import Bos
 from thinkalike.systems.calling import layer_labels
+from thinkalike.systems.chunk_plan import TOKENS_AT_ONCE, check_batch_size, make_plan
 from thinkalike.systems.fingerprints import fingerprint_processor
 from thinkalike.systems.mamba.selective_scan import SWITCH
-from thinkalike.systems.passes import SIGNALS_AT_ONCE, SignalSource, Source, TextSource
-from thinkalike.systems.plan import TOKENS_AT_ONCE, check_batch_size, make_plan
+from thinkalike.systems.passes import SIGNALS_AT_ONCE, RowSource, SignalSource, TextSource
 from thinkalike.systems.system import LoadOptions, System, open_system
 from thinkalike.systems.texts import Reader
 
@@ -155,7 +155,7 @@ def extract(
     >>> acts.layers, acts[0].shape == (len(stimuli), 128)
     ((0, 1, 2, 3, 4, 5, 6), True)
     """
-    shown = as_shown(stimuli, inputs)
+    shown = as_model_inputs(stimuli, inputs)
     if not isinstance(model, (str, Path)):
         _refuse_for_loaded(
             revision=revision, dtype=dtype, device=device, device_map=device_map, gguf_file=gguf_file
@@ -199,7 +199,7 @@ OPTIONS = tuple(
 
 def _extract(
     system: System,
-    shown: Shown,
+    shown: ModelInputs,
     settings: ExtractionSettings,
     *,
     out: str | Path | None,
@@ -221,7 +221,7 @@ def _extract(
 
 def _compute(
     system: System,
-    shown: Shown,
+    shown: ModelInputs,
     settings: ExtractionSettings,
     attributes: dict[str, Any],
     place: str | Path | None = None,
@@ -236,7 +236,7 @@ def _compute(
     stored = [source.rows[row] for row in source.order]
     memory: list[MemoryWriter] = []
 
-    def open_target(n_units: Sequence[int]) -> Target:
+    def open_target(n_units: Sequence[int]) -> ChunkTarget:
         if place is not None:
             return Writer(
                 place,
@@ -295,7 +295,7 @@ def _key(system: System, attributes: dict[str, Any]) -> str:
     )
 
 
-def _source(system: System, shown: Shown, settings: ExtractionSettings) -> Source:
+def _source(system: System, shown: ModelInputs, settings: ExtractionSettings) -> RowSource:
     """The rows to compute, as the model reads them."""
     stack = system.stack
     kind = KINDS.get(getattr(stack.model, "main_input_name", "input_ids"), "audio")
@@ -335,13 +335,13 @@ def _source(system: System, shown: Shown, settings: ExtractionSettings) -> Sourc
     )
 
 
-def _as_shown(found: Activations, shown: Shown, system: str) -> Activations:
+def _as_shown(found: Activations, shown: ModelInputs, system: str) -> Activations:
     """Name the stimuli by their present digest: features may have changed, which no model sees."""
     digest = _digest(shown, found.item_names, found.metadata["pooling"])
     return replace(found, system=system, stimuli_digest=digest)
 
 
-def _digest(shown: Shown, rows: Sequence[str], pooling: str) -> str | None:
+def _digest(shown: ModelInputs, rows: Sequence[str], pooling: str) -> str | None:
     """The digest of the stimuli that the rows answer to, one by one; None if there are no such."""
     if not shown.has_digest or pooling == "all":
         return None
@@ -350,7 +350,7 @@ def _digest(shown: Shown, rows: Sequence[str], pooling: str) -> str | None:
     return shown.stimuli.subset(shown.stimuli.items.index.isin(rows)).digest
 
 
-def _check(settings: ExtractionSettings, shown: Shown) -> None:
+def _check(settings: ExtractionSettings, shown: ModelInputs) -> None:
     if settings.site not in SITES:
         raise UnknownName.among("site", settings.site, SITES)
     known = words.POOLINGS if shown.inputs is None else signals.POOLINGS

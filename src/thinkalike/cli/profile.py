@@ -64,7 +64,7 @@ def profile(
 ) -> None:
     """Say by which features each layer of one model is organised, and how well they explain it."""
     from thinkalike.activations import extract
-    from thinkalike.activations.given import is_array_file, opened
+    from thinkalike.activations.conversion import is_array_file, open_activations
     from thinkalike.comparison import profile as make
 
     extraction = asked(
@@ -82,7 +82,9 @@ def profile(
     if is_arrays and stimuli is None:
         raise InvalidInput(f"{source} holds arrays: also give the --stimuli that they answer to.")
     shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
-    activations = opened(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
+    activations = (
+        open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
+    )
     made = make(
         activations,
         shown,

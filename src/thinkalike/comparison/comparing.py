@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from thinkalike.activations.given import as_given, as_stimuli, is_array_file, named_systems
+from thinkalike.activations.conversion import as_activations, as_stimuli, is_array_file, named_systems
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import tell
@@ -96,7 +96,7 @@ def compare(
     if out is not None:
         local_folder(out)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
-    named = {name: as_given(system, name) for name, system in named_systems(systems).items()}
+    named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
     _check(named, stimuli, controls)
     asked_measures = [measures] if isinstance(measures, str) or callable(measures) else measures
     found_measures = [layer_measure(m) for m in asked_measures if m != FEATURES]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from thinkalike.activations.given import as_stimuli, is_array_file, name_of, opened
+from thinkalike.activations.conversion import as_stimuli, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
 from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose
@@ -218,7 +218,9 @@ def collect_profile(
 
 
 def _activations(given: Any) -> Activations:
-    found = opened(given, name_of(str(given)) if is_array_file(given) else getattr(given, "system", "array"))
+    found = open_activations(
+        given, name_of(str(given)) if is_array_file(given) else getattr(given, "system", "array")
+    )
     if not isinstance(found, Activations):
         raise InvalidInput(
             f"Got {given if isinstance(given, str) else type(given).__name__}: give activations "

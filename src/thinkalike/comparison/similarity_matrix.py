@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from thinkalike.activations.given import named_systems, opened
+from thinkalike.activations.conversion import named_systems, open_activations
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.profiles import Profile
@@ -176,7 +176,7 @@ def similarity(
     1.0
     """
     whole_number("seed", seed, 0, LARGEST_SEED)
-    given = [opened(system, name) for name, system in named_systems(systems).items()]
+    given = [open_activations(system, name) for name, system in named_systems(systems).items()]
     _check_systems([_name(system) for system in given])
     if distance is not None and measure != "rsa":
         raise InvalidInput(

@@ -13,7 +13,7 @@ from thinkalike.registry import Registry
 
 if TYPE_CHECKING:
     from thinkalike.recipes.findings import Findings
-    from thinkalike.recipes.settings import RecipeSettings
+    from thinkalike.recipes.recipe_settings import RecipeSettings
 
 SCALES = ("smoke", "nano", "paper")
 """Under a minute; the bundled models; the models of the paper"""

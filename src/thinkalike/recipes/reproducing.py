@@ -115,7 +115,7 @@ def _counting(file: Path) -> Iterator[None]:
 
 def write_findings(recipe: Recipe, findings: Findings, folder: Path, seconds: float) -> Path:
     """The page, the figures and `findings.json`, in `folder`; returns the path of the page."""
-    from thinkalike.recipes.page import write_page
+    from thinkalike.recipes.recipe_page import write_page
 
     findings = replace(findings, settings=without_folders(findings.settings))
     for figure in findings.figures:

@@ -18,7 +18,7 @@ from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.comparison.views import FUNCTION, ThreeViews, three_views
 from thinkalike.report.figures import Chart, Source
-from thinkalike.stitching.plots import LABELS, line_frame
+from thinkalike.stitching.penalty_plots import LABELS, line_frame
 from thinkalike.stitching.result import StitchResult
 from thinkalike.wording import number, p_text
 

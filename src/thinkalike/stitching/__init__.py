@@ -5,7 +5,7 @@ from __future__ import annotations
 from thinkalike.lazy import loader
 
 _HOMES = {
-    "KINDS": "thinkalike.stitching.maps",
+    "KINDS": "thinkalike.stitching.phi",
     "LabelledTexts": "thinkalike.stitching.examples",
     "StitchResult": "thinkalike.stitching.result",
     "StitchedModel": "thinkalike.stitching.model",

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 RIDGE = 1e-9
 
 
-class Moments:
+class LayerMoments:
     """Count, mean and covariance of one layer's rows, summed in float64 about the mean of the first batch.
 
     With a common offset in float32 the products of two layers would cancel badly; about that mean they do
@@ -69,8 +69,8 @@ class Pair:
     """(n_in, n_out)"""
 
     @classmethod
-    def of(cls, x: Moments, y: Moments, products: Floats) -> Pair:
-        """`products` is Σ x yᵀ of the rows about their shifts, as `Moments.add` gives them back."""
+    def of(cls, x: LayerMoments, y: LayerMoments, products: Floats) -> Pair:
+        """`products` is Σ x yᵀ of the rows about their shifts, as `LayerMoments.add` gives them back."""
         cross = products / x.n - np.outer(x.shifted_mean, y.shifted_mean)
         return cls(x.mean, y.mean, x.covariance, y.covariance, cross)
 

@@ -11,7 +11,7 @@ import torch
 from scipy.linalg import cholesky, solve_triangular
 
 from thinkalike.progress import Step
-from thinkalike.stitching.closed_form import Floats, Moments
+from thinkalike.stitching.closed_form import Floats, LayerMoments
 from thinkalike.stitching.examples import NOT_ASKED, Examples, TargetBatch
 from thinkalike.stitching.job import Job
 from thinkalike.stitching.stitches import Stitch
@@ -68,7 +68,7 @@ def evaluate(
     job: Job,
     phis: Mapping[Stitch, nn.Module],
     examples: Examples,
-    reference: Mapping[int, Moments],
+    reference: Mapping[int, LayerMoments],
     *,
     tokens_at_once: int,
     step: Step | None = None,
@@ -129,7 +129,7 @@ def mean_loss(logits: Tensor, batch: TargetBatch, *, reduction: str = "mean") ->
 class Yardstick:
     """Norms and Mahalanobis distances by the mean and covariance of a layer."""
 
-    def __init__(self, moments: Moments) -> None:
+    def __init__(self, moments: LayerMoments) -> None:
         covariance = moments.covariance
         scale = np.trace(covariance) / len(covariance) or 1.0
         lower = cholesky(covariance + SHRINKAGE * scale * np.eye(len(covariance)), lower=True)

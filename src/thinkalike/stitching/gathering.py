@@ -9,10 +9,10 @@ import torch
 
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import Step
-from thinkalike.stitching.closed_form import Moments, Pair
+from thinkalike.stitching.closed_form import LayerMoments, Pair
 from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job
-from thinkalike.stitching.maps import get_kind
+from thinkalike.stitching.phi import get_kind
 from thinkalike.stitching.stitches import Role, Stitch
 from thinkalike.systems.calling import bottom_states
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Moments of both sides.
+    """LayerMoments of both sides.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class Gathered:
         Σ x yᵀ about the shifts of the moments; batches in float32, their sum in float64.
     """
 
-    bottom: dict[tuple[Role, int], Moments]
-    top: dict[int, Moments]
+    bottom: dict[tuple[Role, int], LayerMoments]
+    top: dict[int, LayerMoments]
     products: dict[Stitch, Tensor]
 
     def pair(self, stitch: Stitch) -> Pair:
@@ -64,11 +64,11 @@ def gather(
     return gathered
 
 
-def _add(moments: dict[Any, Moments], at: Any, rows: Tensor) -> Tensor:
+def _add(moments: dict[Any, LayerMoments], at: Any, rows: Tensor) -> Tensor:
     """Add the rows of a layer to its moments; the rows about their shift."""
     rows = rows.float()
     if at not in moments:
-        moments[at] = Moments(rows)
+        moments[at] = LayerMoments(rows)
     return moments[at].add(rows)
 
 

@@ -182,26 +182,26 @@ class StitchResult:
 
     def plot(self, value: Measure = "penalty", *, theme: str = "light") -> alt.TopLevelMixin:
         """Penalty (or accuracy drop) over layers with floor and ceiling; of a grid, the matrix."""
-        from thinkalike.stitching.plots import plot_result
+        from thinkalike.stitching.penalty_plots import plot_result
 
         return plot_result(self, value, theme=theme)
 
     def plot_curves(self, *, theme: str = "light") -> alt.TopLevelMixin:
         """Learning curves (Figure 6 of Brown et al. 2023)."""
-        from thinkalike.stitching.plots import plot_curves
+        from thinkalike.stitching.penalty_plots import plot_curves
 
         return plot_curves(self, theme=theme)
 
     def save(self, folder: str | Path) -> Path:
         """Write the tables as Parquet and CSV, φ as safetensors, and settings.json, into `folder`."""
-        from thinkalike.stitching.files import save_result
+        from thinkalike.stitching.result_files import save_result
 
         return save_result(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> StitchResult:
         """What `save` wrote, without φ."""
-        from thinkalike.stitching.files import load_result
+        from thinkalike.stitching.result_files import load_result
 
         return load_result(Path(folder))
 

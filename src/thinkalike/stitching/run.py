@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.options import one_name
 from thinkalike.progress import progress
 from thinkalike.stimuli.text import Split
-from thinkalike.stitching.checkpoint import Checkpoint
 from thinkalike.stitching.evaluation import Evaluation, evaluate
 from thinkalike.stitching.gathering import Gathered, gather, least_squares
 from thinkalike.stitching.job import Job, n_batches
-from thinkalike.stitching.maps import Map, get_kind, identity_start
-from thinkalike.stitching.pair import open_pair
-from thinkalike.stitching.reading import Material, Text, read_material
+from thinkalike.stitching.material import Material, Text, read_material
+from thinkalike.stitching.model_pair import open_pair
+from thinkalike.stitching.phi import Map, get_kind, identity_start
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import Layers, Role, Stitch, all_stitches, chosen_pairs
-from thinkalike.stitching.task import TaskFit, Training, train
+from thinkalike.stitching.task import TaskFit, Training
+from thinkalike.stitching.training import train
 from thinkalike.systems.calling import bottom_states, check_tokens, frozen
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import LoadOptions, System, passage_length, untrained_copy

@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 MIXED = 4  # so many batches' worth of rows are gathered before they are mixed
 
 
-class Batch(NamedTuple):
+class LayerRows(NamedTuple):
     """For every layer its rows (n_rows, n_units_l), and the unit of the jackknife that they belong to."""
 
     layers: list[Any]
@@ -27,16 +27,16 @@ class PassageBatches:
     def __init__(self) -> None:
         self.skipped = 0
 
-    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[Batch]:
+    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
         """Batches from the rows of some passages, `n_rows` of each."""
         ends = np.cumsum(n_rows)
         for start, end, unit in zip(ends - n_rows, ends, units, strict=True):
             if end - start < FEWEST_ITEMS:
                 self.skipped += 1
                 continue
-            yield Batch([X[start:end] for X in layers], unit)
+            yield LayerRows([X[start:end] for X in layers], unit)
 
-    def rest(self) -> Iterator[Batch]:
+    def rest(self) -> Iterator[LayerRows]:
         """What is left at the end."""
         return iter(())
 
@@ -64,14 +64,14 @@ class MixedBatches:
         self._pool: list[Sequence[Any]] = []
         self._n_rows = 0
 
-    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[Batch]:
+    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
         """Batches once enough passages have come."""
         self._pool.append(list(layers))
         self._n_rows += int(n_rows.sum())
         if self._n_rows >= MIXED * self.batch_size:
             yield from self._mixed(self._n_rows // self.batch_size)
 
-    def rest(self) -> Iterator[Batch]:
+    def rest(self) -> Iterator[LayerRows]:
         """The last pool; left out if it is less than half a batch and others have come."""
         if self._n_rows >= self.batch_size / 2 or (not self.n_pools and self._n_rows >= FEWEST_ITEMS):
             yield from self._mixed(max(1, self._n_rows // self.batch_size))
@@ -87,14 +87,14 @@ class MixedBatches:
     def restore(self, state: dict[str, Any]) -> None:
         self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
 
-    def _mixed(self, n_batches: int) -> Iterator[Batch]:
+    def _mixed(self, n_batches: int) -> Iterator[LayerRows]:
         layers = [_joined(parts) for parts in zip(*self._pool, strict=True)]
         order = self.rng.permutation(self._n_rows)
         unit = f"pool {self.n_pools}"
         self._pool, self._n_rows = [], 0
         self.n_pools += 1
         for rows in np.array_split(order, n_batches):
-            yield Batch([X[rows] for X in layers], unit)
+            yield LayerRows([X[rows] for X in layers], unit)
 
 
 def _joined(parts: Sequence[Any]) -> Any:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from thinkalike.activations.rows import check_same_items
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
-from thinkalike.streaming.batches import Batch
+from thinkalike.streaming.batches import LayerRows
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.stream import make_matrix, run_stream
 from thinkalike.streaming.sums import Average, StreamingCKA
@@ -129,10 +129,10 @@ def _gathered(systems: Sequence[Activations], spill: IO[bytes]) -> list[npt.NDAr
 
 def _batches(
     layers: Sequence[npt.NDArray[np.float32]], batches: Sequence[Ints]
-) -> Generator[Batch, None, None]:
+) -> Generator[LayerRows, None, None]:
     with progress("CKA", len(batches)) as step:
         for k, rows in enumerate(batches):
-            yield Batch([np.asarray(X[rows]) for X in layers], k)
+            yield LayerRows([np.asarray(X[rows]) for X in layers], k)
             step.advance()
 
 

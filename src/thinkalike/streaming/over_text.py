@@ -8,14 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.options import one_name
 from thinkalike.stimuli.text import PackedText, Split
+from thinkalike.streaming import stream_state
 from thinkalike.streaming.batches import MixedBatches, PassageBatches
-from thinkalike.streaming.checkpoint import Checkpoint
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import PADDINGS, Padding, Passages
-from thinkalike.streaming.reading import (
+from thinkalike.streaming.stream import Trace, make_matrix, model_batches, run_stream
+from thinkalike.streaming.sums import FEWEST_UNITS, Average, StreamingCKA
+from thinkalike.streaming.text_passages import (
     LEVELS,
     HowToRead,
     Level,
@@ -24,8 +27,6 @@ from thinkalike.streaming.reading import (
     packed_tokens,
     shared_documents,
 )
-from thinkalike.streaming.stream import Trace, make_matrix, model_batches, run_stream
-from thinkalike.streaming.sums import FEWEST_UNITS, Average, StreamingCKA
 from thinkalike.systems.batch import Document
 from thinkalike.systems.calling import layer_labels
 from thinkalike.systems.system import LoadOptions, System, open_systems
@@ -158,9 +159,10 @@ def stream_cka(
     history: Trace = []
     start, done = 0, lambda position: None
     if checkpoint is not None:
-        saved = Checkpoint(checkpoint, _key(settings, systems, rows))
-        start = saved.resume(stream, history, batching)
-        done = partial(saved.save, stream=stream, trace=history, batching=batching)
+        key = _key(settings, systems, rows)
+        saved = Checkpoint(checkpoint, key, seconds_between=stream_state.SECONDS_BETWEEN)
+        start = stream_state.resume(saved, stream, history, batching)
+        done = partial(stream_state.save, saved=saved, stream=stream, trace=history, batching=batching)
     batches = model_batches(
         [system.stack for system in systems],
         labels,

@@ -12,7 +12,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.inputs import Array
 from thinkalike.progress import progress
-from thinkalike.streaming.batches import Batch, MixedBatches, PassageBatches
+from thinkalike.streaming.batches import LayerRows, MixedBatches, PassageBatches
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import Passages
 from thinkalike.streaming.sums import FEWEST_UNITS, StreamingCKA
@@ -32,7 +32,7 @@ Trace = list[dict[str, float]]
 
 
 def run_stream(
-    batches: Generator[Batch, None, None],
+    batches: Generator[LayerRows, None, None],
     rows: Sequence[Row],
     stream: StreamingCKA,
     *,
@@ -81,7 +81,7 @@ def model_batches(
     seed: int = 0,
     start: int = 0,
     done: Callable[[int], None] = lambda position: None,
-) -> Generator[Batch, None, None]:
+) -> Generator[LayerRows, None, None]:
     """Run every model over the same passages and batch the rows of all their layers together.
 
     The order of the passages is random, so that a stream that stops early has seen all of the text, and the

@@ -15,8 +15,8 @@ from thinkalike.systems import signals
 from thinkalike.systems.architectures import Stack
 from thinkalike.systems.batch import Batch
 from thinkalike.systems.calling import Reading, arguments, check_tokens
+from thinkalike.systems.chunk_plan import ChunkPlan, check_batch_size
 from thinkalike.systems.hooks import Keep, Layer
-from thinkalike.systems.plan import Plan, check_batch_size
 from thinkalike.systems.texts import Sequences
 from thinkalike.systems.words import Ints
 
@@ -45,7 +45,7 @@ class Pass:
     keep: Keep
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows in the order in which they are computed."""
 
     rows: tuple[str, ...]
@@ -57,14 +57,14 @@ class Source(Protocol):
     def prepare(self, chunk: int, group: Ints) -> Pass: ...
 
 
-def n_chunks(source: Source) -> int:
+def n_chunks(source: RowSource) -> int:
     return -(-len(source.order) // source.chunk_rows)
 
 
 class TextSource:
     """Texts as right-padded token ids, longest first."""
 
-    def __init__(self, sequences: Sequences, plan: Plan, stack: Stack) -> None:
+    def __init__(self, sequences: Sequences, plan: ChunkPlan, stack: Stack) -> None:
         self.sequences, self.plan, self.stack = sequences, plan, stack
         self.rows, self.order, self.chunk_rows = sequences.rows, plan.order, plan.chunk_rows
         check_tokens(stack, np.concatenate(sequences.ids))

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from thinkalike.errors import ModelError
-from thinkalike.recipes.brown2023_activations import drawing, verdicts
-from thinkalike.recipes.brown2023_activations.scales import Pair, Settings
+from thinkalike.recipes.brown2023_activations import figures, verdicts
+from thinkalike.recipes.brown2023_activations.scales import ActivationsSettings, Pair
 from thinkalike.recipes.brown2023_activations.stitchings import (
     Workshop,
     asymmetry_rows,
@@ -65,7 +65,7 @@ class Measured:
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def run(settings: Settings, out: Path) -> Findings:
+def run(settings: ActivationsSettings, out: Path) -> Findings:
     """See `thinkalike.recipes.brown2023_activations.run`."""
     return judge(measure(Workshop(settings, Steps(out))), settings)
 
@@ -121,7 +121,7 @@ def measure(workshop: Workshop) -> Measured:
     )
 
 
-def _lacking(names: Iterable[str], settings: Settings) -> tuple[str, ...]:
+def _lacking(names: Iterable[str], settings: ActivationsSettings) -> tuple[str, ...]:
     return tuple(name for name in names if not is_there(name, settings.models_folder))
 
 
@@ -181,7 +181,7 @@ def _widths(workshop: Workshop, names: tuple[str, str]) -> dict[str, pd.DataFram
     }
 
 
-def judge(measured: Measured, settings: Settings) -> Findings:
+def judge(measured: Measured, settings: ActivationsSettings) -> Findings:
     """Statements and figures from the tables alone."""
     return Findings(
         recipe=NAME,
@@ -243,7 +243,7 @@ def _figures(measured: Measured) -> list[Figure]:
         Figure(
             "figure-1",
             "What stitching costs, GeLU against SoLU",
-            drawing.lines(measured.penalties, quiet=quiet),
+            figures.lines(measured.penalties, quiet=quiet),
             f"Bottom → top, LayerNorm and affine map fitted by task loss; loss above the top's own. {bands}",
             "Figure 1",
         )
@@ -253,7 +253,7 @@ def _figures(measured: Measured) -> list[Figure]:
             Figure(
                 f"figure-{4 + number}",
                 f"CKA of GeLU and SoLU, {size}",
-                drawing.cka_matrix(cka, (GELU, SOLU)),
+                figures.cka_matrix(cka, (GELU, SOLU)),
                 "All blocks of both models against each other, after the residual.",
                 f"Figure {4 + number}",
             )
@@ -263,7 +263,7 @@ def _figures(measured: Measured) -> list[Figure]:
         Figure(
             "figure-6",
             "Learning the maps",
-            drawing.curves(measured.curves, layer=layer),
+            figures.curves(measured.curves, layer=layer),
             "Loss of the stitched model while the map is learnt, from the least-squares solution on; thick "
             "on validation text, thin on the text of the fit.",
             "Figure 6",
@@ -274,7 +274,7 @@ def _figures(measured: Measured) -> list[Figure]:
             Figure(
                 "seeds",
                 "Second seeds",
-                drawing.lines(measured.seeds),
+                figures.lines(measured.seeds),
                 f"Between models that differ in the seed only, and between the second seeds. {bands}",
                 "",
             )
@@ -284,7 +284,7 @@ def _figures(measured: Measured) -> list[Figure]:
             Figure(
                 "capacity",
                 "A narrow and a wide model",
-                drawing.lines(measured.widths, quiet=quiet),
+                figures.lines(measured.widths, quiet=quiet),
                 f"At equal shares of the depth. {bands}",
                 "",
             )
@@ -294,7 +294,7 @@ def _figures(measured: Measured) -> list[Figure]:
         Figure(
             "squares",
             "The same by least squares",
-            drawing.lines(measured.squares, quiet=quiet),
+            figures.lines(measured.squares, quiet=quiet),
             f"{squares} {bands}",
             "",
         )
@@ -302,7 +302,7 @@ def _figures(measured: Measured) -> list[Figure]:
     return found
 
 
-def _notes(measured: Measured, settings: Settings) -> list[str]:
+def _notes(measured: Measured, settings: ActivationsSettings) -> list[str]:
     notes = [
         f"Maps are fitted with {settings.steps} steps of SGD on batches of {settings.batch_tokens:,} "
         "tokens, from the least-squares solution on. The paper has 2,000 steps of 2¹⁸ tokens each."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from thinkalike.recipes.settings import File, RecipeSettings
+from thinkalike.recipes.recipe_settings import File, RecipeSettings
 
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(RecipeSettings):
+class ActivationsSettings(RecipeSettings):
     """What `brown2023-activations` runs with.
 
     Attributes
@@ -56,7 +56,7 @@ class Settings(RecipeSettings):
     device: str = "cpu"
 
 
-NANO = Settings(scale="nano")
+NANO = ActivationsSettings(scale="nano")
 SCALES = {
     "smoke": replace(
         NANO,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from thinkalike.errors import StoreError
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
-from thinkalike.recipes.brown2023_activations.scales import Settings
+from thinkalike.recipes.brown2023_activations.scales import ActivationsSettings
 from thinkalike.recipes.places import is_bundled, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
@@ -37,7 +37,7 @@ def is_there(name: str, folder: str | Path | None) -> bool:
 class Workshop:
     """Opens models once, stitches them, and keeps what came out."""
 
-    settings: Settings
+    settings: ActivationsSettings
     steps: Steps
     opened: dict[str, Any] = field(default_factory=dict)
 

@@ -16,8 +16,9 @@ from thinkalike.comparison.maps import smacof
 from thinkalike.inference.clusters import Clusters, cluster_models
 from thinkalike.inference.groups import GroupComparison, compare_groups
 from thinkalike.progress import progress
-from thinkalike.recipes.brown2023_generalization import drawing, verdicts
+from thinkalike.recipes.brown2023_generalization import figures, verdicts
 from thinkalike.recipes.brown2023_generalization.barriers import barriers
+from thinkalike.recipes.brown2023_generalization.choice import Choice, directed_means
 from thinkalike.recipes.brown2023_generalization.classifiers import BATCH, Questions
 from thinkalike.recipes.brown2023_generalization.geometry import (
     CLEAN_VARIANT,
@@ -25,10 +26,9 @@ from thinkalike.recipes.brown2023_generalization.geometry import (
     Geometry,
     geometries,
 )
-from thinkalike.recipes.brown2023_generalization.groups import Choice, directed_means
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, penalties, stitched_right
 from thinkalike.recipes.brown2023_generalization.population import Population, paper_population
-from thinkalike.recipes.brown2023_generalization.scales import Settings
+from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.brown2023_generalization.trained import fine_tuned_population
 from thinkalike.recipes.findings import Figure, Findings, Table
 from thinkalike.recipes.steps import Steps
@@ -63,7 +63,7 @@ class Measured:
     barriers: Floats = field()
 
 
-def run(settings: Settings, out: Path) -> Findings:
+def run(settings: GeneralizationSettings, out: Path) -> Findings:
     """See `thinkalike.recipes.brown2023_generalization.run`."""
     steps = Steps(out)
     gather = paper_population if settings.source == "paper" else fine_tuned_population
@@ -74,13 +74,13 @@ def run(settings: Settings, out: Path) -> Findings:
             "model": list(population.right_inside),
             "inside": list(population.right_inside.values()),
             "outside": list(population.right_outside.values()),
-            "group": [drawing.group_of(name, population.choice) for name in population.right_inside],
+            "group": [figures.group_of(name, population.choice) for name in population.right_inside],
         }
     )
     return judge(measured, looked_at, population.choice, population.natural, settings)
 
 
-def measure(population: Population, settings: Settings, steps: Steps) -> Measured:
+def measure(population: Population, settings: GeneralizationSettings, steps: Steps) -> Measured:
     """Stitch, compare and interpolate; every part is kept once it is done."""
     models = population.load(device=settings.device)
     depth = common_depth(models)
@@ -139,7 +139,7 @@ def judge(
     looked_at: pd.DataFrame,
     choice: Choice,
     natural: float,
-    settings: Settings,
+    settings: GeneralizationSettings,
 ) -> Findings:
     """Statements and figures from the numbers alone.
 
@@ -200,7 +200,7 @@ def judge(
     )
 
 
-def _clusters(measured: Measured, cost: Floats, settings: Settings) -> dict[str, Clusters]:
+def _clusters(measured: Measured, cost: Floats, settings: GeneralizationSettings) -> dict[str, Clusters]:
     """Two clusters from each kind of distance, to be compared with the groups."""
     late = np.array(measured.shares) >= verdicts.LATE
     sources = {
@@ -239,7 +239,7 @@ def _figures(
         Figure(
             "spread",
             "Alike in distribution, different out of it",
-            drawing.spread_chart(looked_at),
+            figures.spread_chart(looked_at),
             "Every point is a classifier; they differ only in the seed. Out of distribution every word of "
             "the hypothesis is in the premise, and it does not follow.",
             "",
@@ -247,7 +247,7 @@ def _figures(
         Figure(
             "figure-2",
             "Where generalizing and heuristic models part",
-            drawing.figure_2(cost, cka[PAPER_VARIANT].means),
+            figures.figure_2(cost, cka[PAPER_VARIANT].means),
             "Left: what it costs to put the bottom of one model under the top of another, without any map "
             f"between them (bottom → top). Right: CKA of equal layers, {PAPER_VARIANT}. {interval}",
             "Figure 2",
@@ -255,35 +255,35 @@ def _figures(
         Figure(
             "figure-7",
             "Stitched models out of distribution",
-            drawing.figure_7(right),
+            figures.figure_7(right),
             f"Accuracy where overlap misleads, by the share of layers from the bottom model. {interval}",
             "Figure 7",
         ),
         Figure(
             "figure-8",
             "Distances between whole models",
-            drawing.figure_8(distances.means, places, stress=stress),
+            figures.figure_8(distances.means, places, stress=stress),
             f"√Σ arccos² CKA over blocks, {PAPER_VARIANT}. {interval}",
             "Figure 8",
         ),
         Figure(
             "variants",
             "CKA read in four ways",
-            drawing.variants_chart({name: one.means for name, one in cka.items()}),
+            figures.variants_chart({name: one.means for name, one in cka.items()}),
             f"The paper read before the residual, with padding. {interval}",
             "",
         ),
         Figure(
             "clusters",
             "Do clusters find the groups?",
-            drawing.trees(clusters),
+            figures.trees(clusters),
             "Average linkage; penalties are the mean of both directions at late layers.",
             "",
         ),
         Figure(
             "barriers",
             "The loss on the straight line between two models",
-            drawing.barrier_chart(barrier.means),
+            figures.barrier_chart(barrier.means),
             f"How far it rises above the line between its ends. {interval}",
             "",
         ),
@@ -295,7 +295,7 @@ def _table(looked_at: pd.DataFrame) -> Table:
     return Table("models", "All classifiers", shown, "Accuracy in distribution and out of it.")
 
 
-def _notes(choice: Choice, natural: float, settings: Settings) -> tuple[str, ...]:
+def _notes(choice: Choice, natural: float, settings: GeneralizationSettings) -> tuple[str, ...]:
     notes = []
     if settings.source != "paper":
         notes.append(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from thinkalike.comparison.model_distances import block_places, model_distances
 from thinkalike.recipes.brown2023_generalization.data import Pairs
-from thinkalike.recipes.brown2023_generalization.scales import Settings
+from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
 from thinkalike.streaming.over_text import stream_cka
 
@@ -44,7 +44,7 @@ class Geometry:
 def geometries(
     models: Mapping[str, nn.Module],
     pairs: Pairs,
-    settings: Settings,
+    settings: GeneralizationSettings,
     *,
     tokenizer: Any,
     key: Mapping[str, Any],

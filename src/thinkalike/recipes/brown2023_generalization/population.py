@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thinkalike.progress import progress
+from thinkalike.recipes.brown2023_generalization.choice import Choice, choose_ends
 from thinkalike.recipes.brown2023_generalization.classifiers import (
     Questions,
     accuracy,
@@ -16,8 +17,7 @@ from thinkalike.recipes.brown2023_generalization.classifiers import (
     load_classifier,
 )
 from thinkalike.recipes.brown2023_generalization.data import MNLI_CLASSES, hans, mnli
-from thinkalike.recipes.brown2023_generalization.groups import Choice, choose_ends
-from thinkalike.recipes.brown2023_generalization.scales import Settings
+from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems.system import open_system
@@ -60,7 +60,7 @@ class Population:
         }
 
 
-def paper_population(settings: Settings, steps: Steps) -> Population:
+def paper_population(settings: GeneralizationSettings, steps: Steps) -> Population:
     """The hundred classifiers of McCoy et al. (2020), on MNLI and HANS."""
     folder, device, seed = settings.models_folder, settings.device, settings.seed
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings.n_models)}

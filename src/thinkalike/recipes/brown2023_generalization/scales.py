@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thinkalike.recipes.settings import File, RecipeSettings
+from thinkalike.recipes.recipe_settings import File, RecipeSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(RecipeSettings):
+class GeneralizationSettings(RecipeSettings):
     """What `brown2023-generalization` runs with.
 
     Attributes
@@ -65,7 +65,7 @@ class Settings(RecipeSettings):
     device: str = "cpu"
 
 
-NANO = Settings(scale="nano")
+NANO = GeneralizationSettings(scale="nano")
 SCALES = {
     "smoke": replace(
         NANO,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from thinkalike.progress import progress
+from thinkalike.recipes.brown2023_generalization.choice import choose_ends, plant
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, accuracy, ask, load_classifier
 from thinkalike.recipes.brown2023_generalization.data import (
     NANO_CLASSES,
@@ -16,9 +17,8 @@ from thinkalike.recipes.brown2023_generalization.data import (
     training_pairs,
 )
 from thinkalike.recipes.brown2023_generalization.finetuning import fine_tuned, kept_model, pair_reader
-from thinkalike.recipes.brown2023_generalization.groups import choose_ends, plant
 from thinkalike.recipes.brown2023_generalization.population import Population, questions_digest
-from thinkalike.recipes.brown2023_generalization.scales import Settings
+from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems.system import LoadOptions, open_system
@@ -31,7 +31,7 @@ TAUGHT = 1000  # the first seed of classifiers that are taught with counterexamp
 class Course:
     """The pairs to learn from and to be asked, by the settings of a run."""
 
-    settings: Settings
+    settings: GeneralizationSettings
     tokenizer: Any
 
     @property
@@ -71,7 +71,7 @@ class Trained:
         return Trained(self.places | other.places, self.inside | other.inside, self.outside | other.outside)
 
 
-def fine_tuned_population(settings: Settings, steps: Steps) -> Population:
+def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Population:
     """Train `n_models`; where they do not differ enough out of distribution, add some that were taught."""
     options = LoadOptions(device="cpu")
     system = open_system(settings.base, options, head="masked")
@@ -105,7 +105,7 @@ def fine_tuned_population(settings: Settings, steps: Steps) -> Population:
     )
 
 
-def _training(settings: Settings, prefix: str = "") -> dict[str, Any]:
+def _training(settings: GeneralizationSettings, prefix: str = "") -> dict[str, Any]:
     return {name: getattr(settings, prefix + name) for name in ("steps", "batch", "rate")}
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from thinkalike.inference.clusters import Clusters
 from thinkalike.inference.groups import GroupComparison
-from thinkalike.recipes.brown2023_generalization.groups import GENERALIZING, HEURISTIC
+from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
 from thinkalike.recipes.findings import Statement, Verdict
 
 Floats = npt.NDArray[np.float64]

@@ -13,14 +13,14 @@ from thinkalike.errors import ModelError
 from thinkalike.inference.blocks import find_blocks
 from thinkalike.recipes.brown2023_scaling import figures, verdicts
 from thinkalike.recipes.brown2023_scaling.random_family import ODD, SHAPES, random_family
-from thinkalike.recipes.brown2023_scaling.scales import Settings
+from thinkalike.recipes.brown2023_scaling.scales import ScalingSettings
 from thinkalike.recipes.brown2023_scaling.streams import Streams
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.places import lacking
 from thinkalike.recipes.steps import Steps
 
 
-def run(settings: Settings, out: Path) -> Findings:
+def run(settings: ScalingSettings, out: Path) -> Findings:
     """CKA within and between the members, each statement tested, and a state-space model beside them."""
     settings, notes = available(settings, out)
     streams = Streams(settings, Steps(out))
@@ -69,7 +69,7 @@ def run(settings: Settings, out: Path) -> Findings:
     )
 
 
-def available(settings: Settings, out: Path) -> tuple[Settings, list[str]]:
+def available(settings: ScalingSettings, out: Path) -> tuple[ScalingSettings, list[str]]:
     """The settings with the members that are there; at smoke scale without any, with tiny random ones."""
     missing = lacking(settings.family, settings.models_folder)
     names = [name for name in settings.family if name not in missing]
@@ -168,7 +168,7 @@ def summary(
     )
 
 
-def _reading(settings: Settings, streams: Streams) -> str:
+def _reading(settings: ScalingSettings, streams: Streams) -> str:
     text = "the bundled sample of English prose" if settings.text is None else streams.text.name
     return (
         f"CKA over up to {settings.max_batches} passages of {settings.length} tokens of {text}, one "

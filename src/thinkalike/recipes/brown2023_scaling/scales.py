@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thinkalike.recipes.settings import File, RecipeSettings
+from thinkalike.recipes.recipe_settings import File, RecipeSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(RecipeSettings):
+class ScalingSettings(RecipeSettings):
     """What `brown2023-scaling` runs with.
 
     Attributes
@@ -50,7 +50,7 @@ class Settings(RecipeSettings):
 
 
 _SIZES = ("70m", "160m", "410m", "1b", "1.4b", "2.8b", "6.9b")
-NANO = Settings(scale="nano")
+NANO = ScalingSettings(scale="nano")
 SCALES = {
     "smoke": replace(NANO, scale="smoke", length=64, max_batches=12, controls=False, loss_tokens=600),
     "nano": NANO,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from thinkalike.inference.blocks import Floats
-from thinkalike.recipes.brown2023_scaling.scales import Settings
+from thinkalike.recipes.brown2023_scaling.scales import ScalingSettings
 from thinkalike.recipes.places import identity, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems import bundled
@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 class Streams:
     """The settings of a run, and where its steps are kept."""
 
-    settings: Settings
+    settings: ScalingSettings
     steps: Steps
 
     @property

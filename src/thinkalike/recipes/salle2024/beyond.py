@@ -25,7 +25,7 @@ from thinkalike.recipes.places import lacking
 from thinkalike.recipes.salle2024 import beyond_figures as figures
 from thinkalike.recipes.salle2024 import beyond_verdicts as verdicts
 from thinkalike.recipes.salle2024.experiment import Work, importance_table
-from thinkalike.recipes.salle2024.scales import Settings
+from thinkalike.recipes.salle2024.scales import SalleSettings
 from thinkalike.recipes.salle2024.verdicts import POSITION, dominant
 from thinkalike.stimuli.table import Stimuli
 
@@ -63,7 +63,7 @@ def _interactions(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     beyond.add(verdicts.interactions(rows), figures.interactions(pd.DataFrame(rows)))
 
 
-def interaction_rows(comparison: Comparison, settings: Settings) -> list[dict[str, Any]]:
+def interaction_rows(comparison: Comparison, settings: SalleSettings) -> list[dict[str, Any]]:
     """Held-out ρ of diagonal and full W in every layer but the embeddings."""
     from thinkalike.encoding.interactions import compare_interactions
 
@@ -80,7 +80,7 @@ def interaction_rows(comparison: Comparison, settings: Settings) -> list[dict[st
     return rows
 
 
-def _spread(comparison: Comparison, system: str, settings: Settings) -> list[Row]:
+def _spread(comparison: Comparison, system: str, settings: SalleSettings) -> list[Row]:
     """As many layers as asked for, evenly over the depth; all if 0."""
     rows = [row for row in comparison.rows if row[0] == system and row[1] != 0]
     n = settings.interaction_layers or len(rows)

@@ -21,13 +21,13 @@ from thinkalike.labels import row_name, span_of
 from thinkalike.recipes.findings import Findings, Statement
 from thinkalike.recipes.places import identity, locate, require
 from thinkalike.recipes.salle2024 import verdicts
-from thinkalike.recipes.salle2024.scales import Settings
+from thinkalike.recipes.salle2024.scales import SalleSettings
 from thinkalike.recipes.salle2024.verdicts import POSITION
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.table import Stimuli
 
 
-def run(settings: Settings, out: Path) -> Findings:
+def run(settings: SalleSettings, out: Path) -> Findings:
     """Compare the three models, test each statement of the paper, and look beyond it."""
     from thinkalike.recipes.salle2024.beyond import look_beyond
     from thinkalike.recipes.salle2024.figures import draw
@@ -55,7 +55,7 @@ def run(settings: Settings, out: Path) -> Findings:
 class Work:
     """The settings of a run, and where its steps are kept."""
 
-    settings: Settings
+    settings: SalleSettings
     steps: Steps
 
     @property

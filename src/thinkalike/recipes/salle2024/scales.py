@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thinkalike.recipes.settings import File, RecipeSettings
+from thinkalike.recipes.recipe_settings import File, RecipeSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(RecipeSettings):
+class SalleSettings(RecipeSettings):
     """What `salle2024` runs with.
 
     Attributes
@@ -43,7 +43,7 @@ class Settings(RecipeSettings):
     without_positions: tuple[str, ...] = ("nano-bert", "nano-gpt2")
 
 
-NANO = Settings(scale="nano")
+NANO = SalleSettings(scale="nano")
 SCALES = {
     "smoke": replace(
         NANO,

@@ -20,7 +20,7 @@ TOKENS_AT_ONCE = {"cpu": 1024, "cuda": 16384}
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ChunkPlan:
     """The order of computation.
 
     Attributes
@@ -64,8 +64,8 @@ class Plan:
         return len(texts) == 1 or (len(texts) <= self.most_texts and n_tokens <= self.most_tokens)
 
 
-def make_plan(row_text: Ints, lengths: Ints, *, batch_size: int | str, device: str) -> Plan:
-    """Plan the passes for rows that belong to texts of the given lengths (in tokens).
+def make_plan(row_text: Ints, lengths: Ints, *, batch_size: int | str, device: str) -> ChunkPlan:
+    """ChunkPlan the passes for rows that belong to texts of the given lengths (in tokens).
 
     `batch_size` is the largest number of texts in a pass, or "auto" for as many as suit the `device`.
     """
@@ -77,7 +77,7 @@ def make_plan(row_text: Ints, lengths: Ints, *, batch_size: int | str, device: s
     else:
         texts = most_texts = check_batch_size(batch_size)
         most_tokens = np.inf
-    return Plan(
+    return ChunkPlan(
         order=np.lexsort((row_text, -lengths[row_text])),
         chunk_rows=int(np.clip(round(texts * len(row_text) / len(used)), 1, len(row_text))),
         row_text=row_text,

@@ -12,10 +12,10 @@ from thinkalike.errors import ModelError
 from thinkalike.progress import progress
 from thinkalike.systems.architectures import Stack
 from thinkalike.systems.calling import evaluating, read_layers
-from thinkalike.systems.passes import Source, n_chunks
+from thinkalike.systems.passes import RowSource, n_chunks
 
 
-class Target(Protocol):
+class ChunkTarget(Protocol):
     """What takes the rows of a chunk."""
 
     def is_done(self, chunk: int) -> bool: ...
@@ -25,8 +25,8 @@ class Target(Protocol):
 
 def run(
     stack: Stack,
-    source: Source,
-    open_target: Callable[[Sequence[int]], Target],
+    source: RowSource,
+    open_target: Callable[[Sequence[int]], ChunkTarget],
     *,
     labels: Sequence[Layer],
     site: str,
@@ -37,7 +37,7 @@ def run(
 
     The target is opened with the widths of the layers, which the first answer tells.
     """
-    target: Target | None = None
+    target: ChunkTarget | None = None
     with (
         evaluating(stack.model),
         progress(f"extracting {system}", len(source.order)) as step,
@@ -52,7 +52,7 @@ def run(
 
 
 def answers(
-    stack: Stack, source: Source, chunk: int, *, labels: Sequence[Layer], site: str
+    stack: Stack, source: RowSource, chunk: int, *, labels: Sequence[Layer], site: str
 ) -> dict[Layer, Array]:
     """What every layer answers to the rows of a chunk, (n_rows, n_units) each."""
     import torch
@@ -82,5 +82,5 @@ def answers(
     return found
 
 
-def _n_rows(source: Source, chunk: int) -> int:
+def _n_rows(source: RowSource, chunk: int) -> int:
     return min(source.chunk_rows, len(source.order) - chunk * source.chunk_rows)

@@ -14,7 +14,7 @@ from thinkalike.systems.fingerprints import fingerprint_inputs, fingerprint_text
 
 
 @dataclass(frozen=True)
-class Shown:
+class ModelInputs:
     """What the model is shown: texts in `stimuli`, or images or sounds in `inputs`, one per item."""
 
     stimuli: Stimuli
@@ -27,12 +27,12 @@ class Shown:
         return texts if self.inputs is None else f"{texts}:{fingerprint_inputs(self.inputs)}"
 
 
-def as_shown(stimuli: Stimuli | Sequence[Any], inputs: Sequence[Any] | None) -> Shown:
+def as_model_inputs(stimuli: Stimuli | Sequence[Any], inputs: Sequence[Any] | None) -> ModelInputs:
     """Make items of what was given. A string is a text; anything else is an image or a sound."""
     if isinstance(stimuli, Stimuli):
         if inputs is not None and len(inputs) != len(stimuli):
             raise InvalidInput(f"There are {len(inputs)} inputs for {len(stimuli)} items: give one for each.")
-        return Shown(stimuli, inputs, has_digest=True)
+        return ModelInputs(stimuli, inputs, has_digest=True)
     if inputs is not None:
         raise InvalidInput("Give the inputs either as stimuli, or beside `Stimuli` that describe them.")
     if isinstance(stimuli, str) or not hasattr(stimuli, "__len__") or not len(stimuli):
@@ -40,7 +40,7 @@ def as_shown(stimuli: Stimuli | Sequence[Any], inputs: Sequence[Any] | None) -> 
     ids = pd.Index([str(i) for i in range(len(stimuli))])
     no_features = pd.DataFrame(index=ids)
     if not isinstance(stimuli[0], str):
-        return Shown(Stimuli(no_features), stimuli, has_digest=False)
+        return ModelInputs(Stimuli(no_features), stimuli, has_digest=False)
     texts = pd.Series(list(stimuli), index=ids)
     items = pd.DataFrame({"sentence": ids, "word": texts, "start": 0, "end": texts.str.len()}, index=ids)
-    return Shown(Stimuli(no_features, items=items, sentences=texts), None, has_digest=True)
+    return ModelInputs(Stimuli(no_features, items=items, sentences=texts), None, has_digest=True)

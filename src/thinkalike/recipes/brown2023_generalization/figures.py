@@ -10,7 +10,7 @@ import pandas as pd
 
 from thinkalike.charts.groups import dendrogram, group_means, model_map
 from thinkalike.charts.theme import LIGHT, SHAPES, themed
-from thinkalike.recipes.brown2023_generalization.groups import GENERALIZING, HEURISTIC
+from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
 
 if TYPE_CHECKING:
     from thinkalike.inference.clusters import Clusters

@@ -19,7 +19,7 @@ STORE = "zarr.json"
 """What every folder that `extract` wrote holds, whatever its name"""
 
 
-def as_given(system: Any, name: str) -> Any:
+def as_activations(system: Any, name: str) -> Any:
     """Arrays as activations called `name` (one layer, or a mapping of layers); all else as it is."""
     if isinstance(system, Activations):
         return system
@@ -50,11 +50,11 @@ def is_array_file(path: Any) -> bool:
     return (place / STORE).is_file()
 
 
-def opened(system: Any, name: str) -> Any:
+def open_activations(system: Any, name: str) -> Any:
     """Arrays and their files as activations called `name`, results by that name; all else as it is."""
     if is_array_file(system):
         return replace(Activations.open(os.fspath(system)), system=name)
-    given = as_given(system, name)
+    given = as_activations(system, name)
     is_named = is_dataclass(given) and not isinstance(given, type) and hasattr(given, "system")
     return replace(given, system=name) if is_named and given.system != name else given
 
