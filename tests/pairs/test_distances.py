@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy.spatial.distance import cdist, pdist
+from sklearn.covariance import LedoitWolf
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput, UnknownName
@@ -33,7 +34,9 @@ EXPECTED: dict[str, tuple[Any, np.ndarray]] = {
     "euclidean": (X, pdist(X, "sqeuclidean")),
     "cosine": (X, 2 * pdist(X, "cosine")),
     "correlation": (X, 2 * pdist(X, "correlation")),
+    "zscored": (X, pdist(X, "seuclidean", V=X.var(axis=0)) ** 2),
     "mahalanobis": (X, pdist(X, "mahalanobis") ** 2),
+    "whitened": (X, pdist(X, "mahalanobis", VI=LedoitWolf().fit(X).precision_) ** 2),
     "crossnobis": (HALVES, crossnobis(HALVES)),
     "manhattan": (X, pdist(X, "cityblock") ** 2),
     "precomputed": (cdist(X, X), pdist(X, "sqeuclidean")),
@@ -74,7 +77,9 @@ def test_blocks_meet_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-@pytest.mark.parametrize("distance", ["euclidean", "cosine", "correlation", "mahalanobis", "manhattan"])
+@pytest.mark.parametrize(
+    "distance", ["euclidean", "cosine", "correlation", "zscored", "mahalanobis", "whitened", "manhattan"]
+)
 def test_the_estimator_explains_the_distance_it_is_told(distance: str) -> None:
     features = pd.DataFrame({"a": np.arange(20) % 2 == 0, "b": (np.arange(20) % 3).astype(str)})
     i, j = np.triu_indices(20, 1)
@@ -245,3 +250,23 @@ def test_activations_that_cannot_be_explained() -> None:
         MLEM().fit(features, np.ma.array(np.ones((20, 3)), mask=np.arange(60).reshape(20, 3) % 2))
     with pytest.raises(InvalidInput, match="Got seed=-1"):
         MLEM(seed=-1).fit(features, np.eye(20))
+
+
+@pytest.mark.parametrize("distance", ["zscored", "whitened"])
+def test_units_that_are_constant_or_repeat_others_do_no_harm(distance: str) -> None:
+    """Embeddings have few different rows: their covariance has no inverse."""
+    few = np.repeat(X[:4], 5, axis=0)
+    y = make_target(np.column_stack([few, np.full(20, 3.0), few[:, 0]]), distance).within(np.arange(20))[0]
+    same = np.repeat(np.arange(4), 5)
+    i, j = np.triu_indices(20, 1)
+    assert np.isfinite(y).all()
+    assert (y[same[i] == same[j]] < 1e-12).all()
+    assert (y[same[i] != same[j]] > 0.1).all()
+
+
+def test_a_unit_in_other_units_changes_nothing_once_scored() -> None:
+    scaled = X * np.array([1.0, 1000.0, *np.ones(X.shape[1] - 2)])
+    everyone = np.arange(20)
+    np.testing.assert_allclose(
+        make_target(scaled, "zscored").within(everyone)[0], make_target(X, "zscored").within(everyone)[0]
+    )

@@ -24,7 +24,7 @@ from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
-from thinkalike.pairs.distances import DistanceLike, as_activations, whitening
+from thinkalike.pairs.distances import SCALINGS, DistanceLike, as_activations
 from thinkalike.pairs.runs import items_of_runs, stack_runs
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
@@ -122,7 +122,8 @@ class MLEM(BaseEstimator):
         if len(differences) < 2:
             raise InvalidInput(f"Got {len(differences)} sample (item): a distance needs at least 2.")
         require_variation(differences.features)
-        self.whitener_ = whitening(as_activations(X)) if settings.distance == "mahalanobis" else None
+        scaling = SCALINGS.get(settings.distance) if isinstance(settings.distance, str) else None
+        self.whitener_ = None if scaling is None else scaling(as_activations(X))
         target = layer_target(X, settings, len(table), whitener=self.whitener_)
         design = make_design(settings.design, differences.n_features)
         if settings.folds_over == "pairs":

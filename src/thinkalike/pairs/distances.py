@@ -4,7 +4,8 @@ Most distances are a transform of X, y_ij = Σ_t c_t ‖x^t_i − x^t_j‖², an
 closed form:
 
 - euclidean: X itself; cosine: rows of unit length, y = 2(1 − cos); correlation: the same, rows centred first;
-- mahalanobis: X whitened by its covariance;
+- zscored: every unit divided by its standard deviation; mahalanobis: X whitened by its covariance; whitened:
+  the same with the covariance shrunk towards a sphere (Ledoit & Wolf 2004), which any X has;
 - crossnobis: X^r for each run r; y is the mean of (x_i − x_j)^r · (x_i − x_j)^s over pairs of different runs,
   which is unbiased by noise and may be negative (Walther et al. 2016).
 
@@ -202,7 +203,7 @@ def make_target(X: npt.ArrayLike, distance: DistanceLike, *, whitener: np.ndarra
         for "crossnobis"
     distance : a name in `DISTANCES`, or a callable (A, B) → (len(A), len(B))
     whitener : array of shape (n_units, n_units), optional
-        For "mahalanobis", from `whitening`; computed from X if not given.
+        For a distance in `SCALINGS`, from there; computed from X if not given.
 
     Examples
     --------
@@ -213,13 +214,30 @@ def make_target(X: npt.ArrayLike, distance: DistanceLike, *, whitener: np.ndarra
     if callable(distance):
         rows_of = as_activations(X)
         return BlockTarget(lambda rows, columns: distance(rows_of[rows], rows_of[columns]), len(rows_of))
-    if distance == "mahalanobis":
-        x = as_activations(X)
-        z = (x - x.mean(axis=0, dtype=float)) @ (whitening(x) if whitener is None else whitener)
-        target: Target = QuadraticTarget(((1.0, z),))
-    else:
-        target = DISTANCES[distance](X)
-    return target
+    if distance not in SCALINGS:
+        return DISTANCES[distance](X)
+    x = as_activations(X)
+    z = (x - x.mean(axis=0, dtype=float)) @ (SCALINGS[distance](x) if whitener is None else whitener)
+    return QuadraticTarget(((1.0, z),))
+
+
+def standardising(X: np.ndarray) -> np.ndarray:
+    """Diagonal, (n_units, n_units): one over the standard deviation; 0 for a unit that is constant."""
+    spread = X.std(axis=0, dtype=float)
+    constant = spread <= 4 * np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
+    return np.diag(np.divide(1.0, spread, out=np.zeros(len(spread)), where=~constant))
+
+
+def shrunk_whitening(X: np.ndarray) -> np.ndarray:
+    """L of shape (n_units, n_units), L Lᵀ the inverse of the covariance shrunk as Ledoit & Wolf (2004) do."""
+    from sklearn.covariance import ledoit_wolf
+
+    covariance, _ = ledoit_wolf(X.astype(float))
+    eigenvalues, vectors = np.linalg.eigh(np.atleast_2d(covariance))
+    some = eigenvalues > eigenvalues[-1] * len(eigenvalues) * np.finfo(float).eps
+    scale = np.divide(1.0, np.sqrt(np.abs(eigenvalues)), out=np.zeros(len(eigenvalues)), where=some)
+    whitener: np.ndarray = vectors * scale
+    return whitener
 
 
 def whitening(X: np.ndarray) -> np.ndarray:
@@ -238,6 +256,18 @@ def whitening(X: np.ndarray) -> np.ndarray:
         )
     whitener: np.ndarray = vectors / np.sqrt(eigenvalues)
     return whitener
+
+
+SCALINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "zscored": standardising,
+    "mahalanobis": whitening,
+    "whitened": shrunk_whitening,
+}
+"""Distance → function of X: the matrix (n_units, n_units) that its centred rows are multiplied by"""
+
+
+def _scaled(distance: str) -> Callable[[npt.ArrayLike], Target]:
+    return lambda X: make_target(X, distance)
 
 
 def _euclidean(X: npt.ArrayLike) -> Target:
@@ -308,7 +338,7 @@ DISTANCES: Registry[Callable[[npt.ArrayLike], Target]] = Registry(
         "euclidean": _euclidean,
         "cosine": _cosine,
         "correlation": _correlation,
-        "mahalanobis": lambda X: make_target(X, "mahalanobis"),
+        **{name: _scaled(name) for name in SCALINGS},
         "crossnobis": _crossnobis,
         "manhattan": _manhattan,
         "precomputed": _precomputed,
