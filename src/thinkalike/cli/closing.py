@@ -24,7 +24,7 @@ def close(comparison: Comparison, report: Path | None) -> None:
     """The answer, a small table of the pairs of systems, the cautions, and where the report is."""
     console = Console()
     typer.echo("")
-    for sentence in comparison.answer:
+    for sentence in comparison.sentences:
         typer.echo(fill(sentence, console.width))
     typer.echo("")
     frame = comparison.table()

@@ -53,6 +53,9 @@ def compare(
         str | None, typer.Option(help="untrained: also run copies with random weights.")
     ] = None,
     resamples: Resamples = None,
+    robustness: Annotated[
+        bool, typer.Option("--robustness", help="Also ask the question under other reasonable analyses.")
+    ] = False,
     preset: Preset = None,
     distance: Distance = None,
     ordered: Ordered = None,
@@ -81,15 +84,19 @@ def compare(
         device=device,
         batch_size=batch_size_of(batch_size),
     )
+    chosen: dict[str, Any] = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
+    made = robustness and stimuli is None  # sentences of a grammar: others can be made
+    others = read_stimuli(None, seed=(seed or 0) + 1, **chosen) if made else robustness
     run_comparison(
         named,
-        read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind),
+        read_stimuli(stimuli, seed=seed, **chosen),
         out=out or default_folder(named),
         report=report,
         **asked(
             measures=measure,
             controls=controls,
             resamples=resamples,
+            robustness=others if robustness else None,
             preset=preset,
             extraction=extraction or None,
             distance=distance,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from thinkalike.lazy import loader
 
 _HOMES = {
+    "Analysis": "thinkalike.comparison.analyses",
     "Comparison": "thinkalike.comparison.comparison",
     "Explanation": "thinkalike.comparison.explaining",
     "Profile": "thinkalike.comparison.profiles",
+    "Robustness": "thinkalike.comparison.robustness",
     "SimilarityMatrix": "thinkalike.comparison.similarity_matrix",
     "compare": "thinkalike.comparison.comparing",
     "explain": "thinkalike.comparison.explaining",
@@ -16,9 +18,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "Analysis",
     "Comparison",
     "Explanation",
     "Profile",
+    "Robustness",
     "SimilarityMatrix",
     "compare",
     "explain",

@@ -11,6 +11,7 @@ import pandas as pd
 from thinkalike.charts.theme import LIGHT
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.robustness import Robustness
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.labels import Floats, Row, row_name, systems_of
@@ -222,3 +223,49 @@ def measure_title(measure: str) -> str:
 def value_label(measure: str) -> str:
     """What a value of the measure is called on an axis."""
     return {FEATURES: "τ_w", "rsa": "ρ (RSA)"}.get(measure, measure_name(measure))
+
+
+@dataclass(frozen=True, eq=False)
+class SpecificationTables:
+    """What `specification_curve` draws."""
+
+    values: pd.DataFrame
+    dominant: pd.DataFrame
+    choices: pd.DataFrame
+    analyses: list[str]
+    pairs: list[str]
+    features: list[str]
+    rows: list[str]
+
+
+def specification_tables(found: Robustness) -> SpecificationTables:
+    """Analyses ordered by the likeness of the pair that the first of them finds most alike."""
+    names = [one.name for one in found.analyses]
+    first = np.nan_to_num(found.likeness[0], nan=-np.inf)
+    order = np.argsort(np.nan_to_num(found.likeness[:, int(first.argmax())], nan=-np.inf), kind="stable")
+    values = found.to_frame()
+    values = values.assign(
+        pair=values["a"] + ", " + values["b"], value=values["tau_w"], main=values["analysis"] == names[0]
+    )[["analysis", "pair", "value", "main"]].dropna()
+    dominant = pd.DataFrame(
+        {"analysis": name, "system": system, "feature": readable(feature), "share": float(share)}
+        for name, features, shares in zip(names, found.dominant, found.shares, strict=True)
+        for system, feature, share in zip(found.systems, features, shares, strict=True)
+        if feature is not None
+    )
+    choices = pd.DataFrame(
+        {"analysis": name, "choice": f"{kind}: {value}", "changed": value != found.choices[0][kind]}
+        for name, made in zip(names, found.choices, strict=True)
+        for kind, value in made.items()
+    )
+    kinds = list(found.choices[0])
+    rows = sorted(dict.fromkeys(choices["choice"]), key=lambda row: kinds.index(row.partition(":")[0]))
+    return SpecificationTables(
+        values=values,
+        dominant=dominant,
+        choices=choices,
+        analyses=[names[k] for k in order],
+        pairs=list(dict.fromkeys(values["pair"])),
+        features=list(dict.fromkeys(dominant["feature"])),
+        rows=rows,
+    )

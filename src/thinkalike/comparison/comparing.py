@@ -49,6 +49,7 @@ def compare(
     measures: AnyMeasure | Sequence[AnyMeasure] = (),
     controls: str | None = None,
     resamples: int | None = None,
+    robustness: bool | Stimuli = False,
     preset: str = "default",
     extraction: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -68,6 +69,8 @@ def compare(
     resamples : how often the profiles are made again without a tenth of the sentences, for ranges and
         reliability; 0 for none. When None 20, or none with the preset "salle2024", whose folds over pairs
         leave nothing to resample.
+    robustness : whether to ask the same question under other reasonable analyses (`Comparison.robustness`,
+        about as long again); or other sentences, with which to do so.
     preset, settings : of the encoding models, as in `profile`.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
     out : a run directory; what it already holds of this run is re-used.
@@ -102,7 +105,10 @@ def compare(
     found_measures = [layer_measure(m) for m in asked_measures if m != FEATURES]
     others = [m for m in found_measures if m.name != "rsa"]
     _check_settings(settings, extraction, named)
+    new_sentences = robustness if isinstance(robustness, Stimuli) else None
     if stimuli is None:
+        if robustness is True:
+            new_sentences = Stimuli.from_grammar(seed=(settings.get("seed") or 0) + 1)
         stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     resamples = usual_resamples(preset) if resamples is None else resamples
 
@@ -116,10 +122,13 @@ def compare(
         work = _Work(stimuli, asked, run)
         found = [work.activations(name, system) for name, system in named.items()]
         copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
-        call = _call(run, plan, asked_measures, [*found, *copies.values()])
+        tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
+        call = _call(run, plan, asked_measures, [*found, *copies.values()], tried)
         result = None if run is None else run.finished(call)
         if result is None:
             result = _compute(stimuli, found, copies, make_plan, others, about, run)
+            if robustness is not False:
+                result = replace(result, tried=result.robustness(others=new_sentences))
             if run is not None:
                 run.write_results(result, call)
     tell(result.cautions)
@@ -131,6 +140,7 @@ def _call(
     plan: ProfilingPlan,
     measures: Sequence[AnyMeasure],
     systems: Sequence[Activations],
+    robustness: Mapping[str, Any],
 ) -> str | None:
     """A digest of all that the results depend on; None if something has a name, but no identity."""
     if run is None or callable(plan.encoding.settings.distance):
@@ -142,6 +152,7 @@ def _call(
             "systems": {one.system: run.store_seal(one.system) for one in systems},
             "order": [one.system for one in systems],
             "measures": list(measures),
+            "robustness": robustness,
             "settings": plan.settings,
             "versions": versions(),
         }

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import altair as alt
 
     from thinkalike.activations.store import Activations
+    from thinkalike.comparison.analyses import Analysis
+    from thinkalike.comparison.robustness import Robustness
     from thinkalike.stimuli.table import Stimuli
 
 
@@ -94,15 +96,23 @@ class Comparison:
     controls: Controls | None = None
     activations: Mapping[str, Activations] | None = None
     """By system; None when loaded from a run directory whose activations are gone"""
+    tried: Robustness | None = None
+    """The same question under other analyses, where that was asked for"""
 
     def __repr__(self) -> str:
-        return f"Comparison({', '.join(self.systems)}; {len(self.stimuli)} items)\n" + "\n".join(self.answer)
+        heading = f"Comparison({', '.join(self.systems)}; {len(self.stimuli)} items)"
+        return "\n".join((heading, *self.sentences))
 
     def _repr_html_(self) -> str:
-        answer = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.answer)
+        answer = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
         cautions = "".join(f"<li>{escape(caution.text)}</li>" for caution in self.cautions)
         pairs = self.table().to_html(index=False, border=0, na_rep="–", float_format=lambda v: f"{v:.3f}")
         return f"{answer}{pairs}<details><summary>Cautions</summary><ul>{cautions}</ul></details>"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The answer, and in how many analyses it comes out, where others were tried."""
+        return self.answer if self.tried is None else (*self.answer, self.tried.answer)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -212,6 +222,27 @@ class Comparison:
             pairs = worst_pairs(*layers, self.stimuli, self.settings, names=names, n_worst=n_worst)
             found = replace(found, worst_pairs=pairs)
         return found
+
+    def robustness(
+        self, grid: Sequence[Analysis] | None = None, *, others: Stimuli | None = None
+    ) -> Robustness:
+        """Ask the same question in other reasonable ways: which conclusions come out in how many of them.
+
+        Parameters
+        ----------
+        grid : the analyses; when None those of `thinkalike.comparison.analyses.GRID`, which with the defaults
+            make 24 with the comparison itself: other distances, importances, treatments of missing and
+            ordered values, words, sentences and ways of reading the text. What has no meaning for a system,
+            as bos for arrays, is left out, and the result says why.
+        others : other sentences to show to the models, as `Stimuli.from_grammar(seed=1)`.
+
+        Returns
+        -------
+        Robustness
+        """
+        from thinkalike.comparison.analysing import run_analyses
+
+        return run_analyses(self, grid, others=others)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a run directory that `Comparison.load` and `thinkalike report` read; it must be new."""

@@ -13,7 +13,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from thinkalike.charts import heatmap, maps, pair, profiles
+from thinkalike.charts import heatmap, maps, pair, profiles, specifications
 from thinkalike.charts.theme import LIGHT, Data, Theme, get_theme, themed
 from thinkalike.comparison import chart_tables as tables
 from thinkalike.errors import UnknownName
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from thinkalike.comparison.explaining import Explanation
     from thinkalike.comparison.maps import LayerMap, WordMaps
     from thinkalike.comparison.profiles import Profile
+    from thinkalike.comparison.robustness import Robustness
     from thinkalike.comparison.similarity_matrix import SimilarityMatrix
     from thinkalike.comparison.trajectories import TrajectoryDistances
     from thinkalike.stimuli.table import Stimuli
@@ -194,3 +195,9 @@ def comparison_chart(comparison: Comparison, theme: Theme) -> alt.ConcatChart:
     """The matrices side by side."""
     parts = [matrix_chart(matrix, theme) for matrix in comparison.matrices.values()]
     return alt.concat(*parts, columns=2).resolve_scale(color="independent")
+
+
+def robustness_chart(found: Robustness, theme: Theme) -> alt.VConcatChart:
+    """The curve of specifications, ordered by how alike the first analysis's most alike pair is in each."""
+    table = tables.specification_tables(found)
+    return specifications.specification_curve(**vars(table), theme=theme)

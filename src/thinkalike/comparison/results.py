@@ -15,6 +15,7 @@ from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.robustness import Robustness
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, stacked_importance
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.files import numbers, read_table, write_tables
@@ -26,6 +27,7 @@ from thinkalike.stimuli.table import Stimuli
 
 UNTRAINED = "untrained"
 AGAIN = "run the same comparison again"
+ROBUSTNESS = "robustness"
 
 
 def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
@@ -56,12 +58,15 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
         copies = comparison.controls.profiles.values()
         tables[f"similarity-{UNTRAINED}"] = comparison.controls.similarity.to_frame()
         tables[f"profiles-{UNTRAINED}"] = pd.concat([p.to_frame() for p in copies], ignore_index=True)
+    if comparison.tried is not None:
+        tables[ROBUSTNESS] = comparison.tried.to_frame()
     return tables
 
 
 def _is_of_earlier_call(path: Path) -> bool:
-    """Whether it is a table that a call with other measures or controls makes; others' files stay."""
-    optional = path.stem in ("word-maps", f"profiles-{UNTRAINED}") or path.stem.startswith("similarity-")
+    """Whether it is a table that a call with other measures, controls or analyses makes; others' files stay."""
+    optional = path.stem in ("word-maps", f"profiles-{UNTRAINED}", ROBUSTNESS)
+    optional = optional or path.stem.startswith("similarity-")
     return optional and path.suffix in (".parquet", ".csv")
 
 
@@ -87,6 +92,7 @@ def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
         "answer": comparison.answer,
         "settings": comparison.settings,
         "versions": comparison.versions,
+        ROBUSTNESS: None if comparison.tried is None else comparison.tried.as_dict(),
         "controls": None
         if controls is None
         else {
@@ -139,6 +145,7 @@ def read_results(
         versions=results["versions"],
         controls=None if controls is None else copied,
         activations=activations,
+        tried=Robustness.from_dict(results[ROBUSTNESS]) if results.get(ROBUSTNESS) else None,
     )
 
 

@@ -43,6 +43,7 @@ DESCRIPTIONS = {
     "precision": "how many items for how much certainty",
     "profiles": "importance of every feature in every layer",
     "profiles-untrained": "the same for untrained copies",
+    "robustness": "what every other analysis finds",
     "similarity-features": "τ_w, p-values and ranges of every pair of layers",
     "similarity-rsa": "RSA of every pair of layers, and the share explained",
     "similarity-untrained": "τ_w between untrained copies",

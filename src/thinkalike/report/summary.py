@@ -112,7 +112,7 @@ def summarise(comparison: Comparison) -> Summary:
     order = frames.feature_order(comparison)
     return Summary(
         title=_title(comparison),
-        answer=tuple(comparison.answer),
+        answer=comparison.sentences,
         facts=_facts(comparison),
         features=tuple(
             Feature(readable(name), order.index(name)) for name in frames.legend_order(comparison)
