@@ -188,7 +188,7 @@ def _analyse(
     except ThinkalikeError as error:
         return {}, {one.name: str(error) for one in group}
     blocks = _blocks(systems)
-    found = {}
+    found: dict[str, _Found] = {}
     for k, (name, plan) in enumerate(plans.items()):
         layers = [one[k] for one in judged]
         wrong = next((one for one in layers if isinstance(one, ThinkalikeError)), None)

@@ -64,7 +64,7 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
 
 def _is_of_earlier_call(path: Path) -> bool:
-    """Whether it is a table that a call with other measures, controls or analyses makes; others' files stay."""
+    """Whether it is a table that a call for something else makes; others' files stay."""
     optional = path.stem in ("word-maps", f"profiles-{UNTRAINED}", ROBUSTNESS)
     optional = optional or path.stem.startswith("similarity-")
     return optional and path.suffix in (".parquet", ".csv")
