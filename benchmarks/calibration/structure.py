@@ -2,7 +2,191 @@
 
 from __future__ import annotations
 
-from benchmarks.calibration.claims import Simulation
+from collections.abc import Callable
+from functools import partial
 
-SIMULATIONS: dict[str, tuple[Simulation, int]] = {}
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import pdist, squareform
+
+from benchmarks.calibration.claims import Claim, Simulation
+from thinkalike.inference.agreement import agreement
+from thinkalike.inference.blocks import find_blocks
+from thinkalike.inference.clusters import cluster_models
+from thinkalike.inference.groups import compare_groups
+
+Floats = npt.NDArray[np.float64]
+Generator = np.random.Generator
+
+LEVEL = (0.03, 0.07)
+"""Where the share of p ≤ 0.05 should lie when there is nothing to find"""
+
+# ---------------------------------------------------------------- agreement of two matrices over layers
+DEPTHS = (7, 7, 13)
+ROWS = tuple((f"model {k}", layer) for k, depth in enumerate(DEPTHS) for layer in range(depth))
+
+
+def trajectories(rng: Generator, *, uneven: bool, turning: float) -> Floats:
+    """Points of three models whose layers walk on, each step a little like the one before.
+
+    `turning` is how much of a step is new; steps are of one length, or their lengths follow a gamma law of
+    shape 1.
+    """
+    models = []
+    for depth in DEPTHS:
+        direction, steps = rng.normal(size=5), []
+        for _ in range(depth - 1):
+            direction = np.sqrt(1 - turning) * direction + np.sqrt(turning) * rng.normal(size=5)
+            length = rng.gamma(1.0) if uneven else 1.0
+            steps.append(length * direction / np.linalg.norm(direction))
+        models.append(2 * rng.normal(size=5) + np.cumsum([np.zeros(5), *steps], axis=0))
+    return np.concatenate(models)
+
+
+def likeness(points: Floats) -> Floats:
+    apart = squareform(pdist(points))
+    return 1 - apart / apart.max()
+
+
+def agreement_of_unrelated(n: int, seed: int) -> list[Claim]:
+    found = []
+    for uneven in (False, True):
+        for turning in (0.3, 1.0):
+            rng = np.random.default_rng(seed)
+            world = partial(trajectories, rng, uneven=uneven, turning=turning)
+            p = [agreement("a", likeness(world()), "b", likeness(world()), ROWS).p_smooth for _ in range(n)]
+            steps = "uneven steps" if uneven else "even steps"
+            way = "that turn slowly" if turning < 1 else "in any direction"
+            share = float(np.mean(np.array(p) <= 0.05))
+            found.append(Claim("p ≤ 0.05, unrelated trajectories", f"{steps} {way}", *LEVEL, share, n))
+    return found
+
+
+def agreement_of_related(n: int, seed: int) -> Claim:
+    """The same trajectories seen twice, with noise."""
+    rng, p = np.random.default_rng(seed), []
+    for _ in range(n):
+        points = trajectories(rng, uneven=True, turning=0.3)
+        a, b = (likeness(points + 0.3 * rng.normal(size=points.shape)) for _ in range(2))
+        p.append(agreement("a", a, "b", b, ROWS).p_smooth)
+    share = float(np.mean(np.array(p) <= 0.05))
+    return Claim("p ≤ 0.05, one trajectory seen twice", "uneven steps that turn slowly", 0.8, 1.0, share, n)
+
+
+# ---------------------------------------------------------------- blocks of layers
+LAYERS = 12
+NOISE = 0.02
+GAPS: dict[str, Callable[[Generator], Floats]] = {
+    "even steps": lambda rng: np.ones(LAYERS - 1),
+    "mildly uneven steps (gamma 4)": lambda rng: rng.gamma(4.0, size=LAYERS - 1),
+    "very uneven steps (gamma 1)": lambda rng: rng.gamma(1.0, size=LAYERS - 1),
+    "quadratic ramp": lambda rng: np.diff(np.arange(LAYERS, dtype=float) ** 2),
+}
+
+
+def halves_of(matrix: Floats, rng: Generator) -> tuple[Floats, tuple[Floats, Floats]]:
+    """A matrix of layers as two halves of the sentences show it, and their mean."""
+
+    def seen() -> Floats:
+        noise = np.triu(rng.normal(0, NOISE, matrix.shape), k=1)
+        return matrix + noise + noise.T
+
+    first, second = seen(), seen()
+    return (first + second) / 2, (first, second)
+
+
+def blocks_in_gradients(n: int, seed: int) -> list[Claim]:
+    found = []
+    for world, gaps in GAPS.items():
+        rng, taken, alone = np.random.default_rng(seed), 0, 0
+        for _ in range(n):
+            places = np.concatenate([[0.0], gaps(rng).cumsum()])
+            apart = np.abs(places[:, None] - places) / places[-1]
+            mean, halves = halves_of(np.exp(-apart / 0.4), rng)
+            alone += _better(mean)
+            taken += _better(mean, halves)
+        found.append(Claim("blocks found in a gradient", f"{world}, two halves", 0.0, 0.05, taken / n, n))
+        found.append(Claim("blocks found in a gradient", f"{world}, one matrix", 0.0, 0.05, alone / n, n))
+    return found
+
+
+def planted_blocks(n: int, seed: int) -> list[Claim]:
+    found = []
+    for lengths in ((4, 8), (4, 4, 4), (3, 6, 3)):
+        rng, right = np.random.default_rng(seed), 0
+        label = np.repeat(np.arange(len(lengths)), lengths)
+        for _ in range(n):
+            planted = np.where(label[:, None] == label, 0.8, 0.4)
+            mean, halves = halves_of(planted, rng)
+            blocks = find_blocks(mean, halves=halves)
+            right += blocks is not None and blocks.better and blocks.lengths == lengths
+        world = f"{' + '.join(map(str, lengths))} layers"
+        found.append(Claim("planted blocks found, cut for cut", world, 0.8, 1.0, right / n, n))
+    return found
+
+
+def _better(mean: Floats, halves: tuple[Floats, Floats] | None = None) -> bool:
+    blocks = find_blocks(mean, halves=halves)
+    return blocks is not None and blocks.better
+
+
+# ---------------------------------------------------------------- groups and clusters of models
+def models(
+    rng: Generator, sizes: tuple[int, ...], *, apart: float, spread: tuple[float, ...], d: int = 8
+) -> tuple[Floats, list[str]]:
+    """Distances between models around the centres of their groups in `d` dimensions."""
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.normal(size=(len(codes), d)) * np.array(spread)[codes][:, None]
+    X[np.arange(len(codes)), codes] += apart / np.sqrt(2)
+    return squareform(pdist(X)), [f"group {code}" for code in codes]
+
+
+GROUPS: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
+    "10 + 10 models, equal spread": ((10, 10), (1.0, 1.0)),
+    "5 + 15 models, equal spread": ((5, 15), (1.0, 1.0)),
+    "5 + 15 models, the few thrice as spread": ((5, 15), (3.0, 1.0)),
+    "5 + 15 models, the many thrice as spread": ((5, 15), (1.0, 3.0)),
+}
+
+
+def groups_with_one_centre(n: int, seed: int) -> list[Claim]:
+    found = []
+    for world, (sizes, spread) in GROUPS.items():
+        rng, p, holds_zero = np.random.default_rng(seed), [], []
+        for _ in range(n):
+            distances, groups = models(rng, sizes, apart=0.0, spread=spread)
+            row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
+            p.append(row["p"])
+            holds_zero.append((row["low"] > 0) == (row["p"] <= 0.05))
+        share = float(np.mean(np.array(p) <= 0.05))
+        found.append(Claim("p ≤ 0.05, groups with one centre", world, *LEVEL, share, n))
+        found.append(Claim("p and range agree", world, 1.0, 1.0, float(np.mean(holds_zero)), n))
+    return found
+
+
+def planted_groups(n: int, seed: int) -> list[Claim]:
+    """Two groups so far apart that the test finds them in 97 %, and whether clusters find them too."""
+    rng, powerful, recovered = np.random.default_rng(seed), 0, 0
+    for _ in range(n):
+        distances, groups = models(rng, (10, 10), apart=APART, spread=(1.0, 1.0))
+        row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
+        powerful += row["p"] <= 0.05
+        recovered += cluster_models(distances, groups=groups, n_permutations=1).adjusted_rand >= 0.8
+    world = f"10 + 10 models in 8 dimensions, centres {APART} spreads apart"
+    return [
+        Claim("p ≤ 0.05, planted groups", world, 0.9, 1.0, powerful / n, n),
+        Claim("clusters are the planted groups (ARI ≥ 0.8)", world, 0.8, 1.0, recovered / n, n),
+    ]
+
+
+APART = 2.0
+
+SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    "agreement-unrelated": (agreement_of_unrelated, 500),
+    "agreement-related": (agreement_of_related, 200),
+    "blocks-gradients": (blocks_in_gradients, 400),
+    "blocks-planted": (planted_blocks, 400),
+    "groups-one-centre": (groups_with_one_centre, 400),
+    "groups-planted": (planted_groups, 200),
+}
 """Name → the simulation, and the draws of a full run"""

@@ -67,8 +67,8 @@ def test_same_numbers_as_calibrated_similarity(measure: str, aggregate: str) -> 
 def test_layers_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = sentence_orders(None, N, n=4)
     whole = null_values("cka", A, B, orders)[1]
-    monkeypatch.setattr("thinkalike.inference.null_calibration._MEMORY", 1)
-    monkeypatch.setattr("thinkalike.inference.null_calibration._AT_ONCE", 7)
+    monkeypatch.setattr("thinkalike.inference.pair_products._MEMORY", 1)
+    monkeypatch.setattr("thinkalike.inference.pair_products._AT_ONCE", 7)
     assert null_values("cka", A, B, orders)[1] == pytest.approx(whole, abs=1e-6)
 
 

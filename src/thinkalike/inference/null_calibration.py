@@ -18,28 +18,23 @@ null, and does not count as likeness. Items that belong to no sentence are excha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import ceil, lgamma
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from thinkalike.errors import InvalidInput
-from thinkalike.machine import compiled
+from thinkalike.inference.pair_products import Floats, Orders, Step, reordered_products
 from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.pair_forms import PAIR_FORMS, PairForm, finished, pair_form
-
-Floats = npt.NDArray[np.float64]
-Orders = npt.NDArray[np.int64]
-Step = Callable[[], object]
+from thinkalike.measures.pair_forms import PAIR_FORMS, finished, pair_form
+from thinkalike.pairs.pairset import Pairs
 
 ROUNDING = 1e-6
 """Values this close are one value: permutations that give the same items the same partners"""
-_AT_ONCE = 1 << 15  # pairs of items looked up at a time
-_MEMORY = 1 << 31  # bytes of vectors over pairs held at a time
 
 
 class Calibrated(NamedTuple):
@@ -118,9 +113,14 @@ def null_values(
     orders: Orders,
     *,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
+    pairs: Pairs | None = None,
     step: Step = lambda: None,
 ) -> tuple[Floats, Floats]:
     """A measure between all layers of two systems, as they are and with the items of the second reordered.
+
+    Parameters
+    ----------
+    pairs : a sample of the pairs of items to take, for measures in `PAIR_FORMS`; all when None.
 
     Returns
     -------
@@ -131,10 +131,13 @@ def null_values(
     if names is None:
         first = [f"layer {k}" for k in range(len(layers_a))]
         names = first, [f"layer {k} of the second system" for k in range(len(layers_b))]
-    identity = np.arange(orders.shape[1])[None]
-    together = np.concatenate([identity, orders])
+    together = np.concatenate([np.arange(orders.shape[1])[None], orders])
     if chosen.name in PAIR_FORMS:
-        values = _by_products(chosen.name, layers_a, layers_b, together, names, step)
+        a, b = (
+            [partial(pair_form, chosen.name, layer, name) for layer, name in zip(layers, called, strict=True)]
+            for layers, called in ((layers_a, names[0]), (layers_b, names[1]))
+        )
+        values = finished(chosen.name, reordered_products(a, b, together, pairs=pairs, step=step))
     else:
         values = _one_by_one(chosen, layers_a, layers_b, together, names, step)
     return values[0], values[1:]
@@ -148,113 +151,15 @@ def _one_by_one(
     names: tuple[Sequence[str], Sequence[str]],
     step: Step,
 ) -> Floats:
-    """For any measure: everything again for every order."""
-    values = []
-    for order in orders:
-        reordered = [np.asarray(layer)[order] for layer in layers_b]
-        values.append(measure.matrix(list(layers_a), reordered, names_a=names[0], names_b=names[1]))
+    """For any measure: the second side again for every order."""
+    first = [
+        measure.prepare(measure.accept(x, name), name) for x, name in zip(layers_a, names[0], strict=True)
+    ]
+    others = [measure.accept(y, name) for y, name in zip(layers_b, names[1], strict=True)]
+    values = np.empty((len(orders), len(first), len(others)))
+    for k, order in enumerate(orders):
+        for j, (y, name) in enumerate(zip(others, names[1], strict=True)):
+            prepared = measure.prepare(y[order], name)
+            values[k, :, j] = [measure.compare(x, prepared) for x in first]
         step()
-    return np.stack(values)
-
-
-def _by_products(
-    measure: str,
-    layers_a: Sequence[Any],
-    layers_b: Sequence[Any],
-    orders: Orders,
-    names: tuple[Sequence[str], Sequence[str]],
-    step: Step,
-) -> Floats:
-    """For inner products over pairs of items: entries looked up in another order, and matrix products.
-
-    Layers are taken in parts that fit into memory.
-    """
-    n = orders.shape[1]
-    at_once = max(1, _MEMORY // (4 * n * n * 2))
-    values = np.empty((len(orders), len(layers_a), len(layers_b)))
-    for b in range(0, len(layers_b), at_once):
-        moved = _Moved.of(_forms(measure, layers_b[b : b + at_once], names[1][b:]), n)
-        for a in range(0, len(layers_a), at_once):
-            still = _forms(measure, layers_a[a : a + at_once], names[0][a:])
-            values[:, a : a + at_once, b : b + at_once] = _products(still, moved, orders, step)
-    return finished(measure, values)
-
-
-def _forms(measure: str, layers: Sequence[Any], names: Sequence[str]) -> list[PairForm]:
-    return [pair_form(measure, layer, name) for layer, name in zip(layers, names, strict=False)]
-
-
-class _Moved(NamedTuple):
-    """The vectors of some layers as squares (n_items, n_items, n_layers), for entries in any order."""
-
-    square: npt.NDArray[np.float32]
-    items: npt.NDArray[np.float32] | None
-
-    @classmethod
-    def of(cls, forms: Sequence[PairForm], n_items: int) -> _Moved:
-        square = np.zeros((n_items, n_items, len(forms)), dtype=np.float32)
-        _fill_squares(np.stack([form.pairs for form in forms], axis=1), square)
-        return cls(square, _items(forms))
-
-
-def _items(forms: Sequence[PairForm]) -> npt.NDArray[np.float32] | None:
-    found = [form.items for form in forms if form.items is not None]
-    return np.stack(found, axis=1) if found else None
-
-
-def _products(forms: Sequence[PairForm], moved: _Moved, orders: Orders, step: Step) -> Floats:
-    """Σ_{i<j} a_ij b_π(i)π(j) for every layer, every other and every order: (n_orders, n_a, n_b)."""
-    n_items, _, n_b = moved.square.shape
-    pairs = np.stack([form.pairs for form in forms])  # (n_a, P)
-    items = _items(forms)
-    values = np.zeros((len(orders), len(forms), n_b))
-    rows = _row_parts(n_items)
-    room = np.empty((max(stop - start for _, _, start, stop in rows), n_b), dtype=np.float32)
-    with threadpool_limits(1, "blas"):  # the products are small: threads only wait for each other
-        for k, order in enumerate(orders):
-            for first, last, start, stop in rows:
-                found = room[: stop - start]
-                _look_up(moved.square, order, first, last, found)
-                values[k] += pairs[:, start:stop] @ found
-            if items is not None and moved.items is not None:
-                values[k] += items.T @ moved.items[order]
-            step()
     return values
-
-
-def _row_parts(n_items: int) -> list[tuple[int, int, int, int]]:
-    """First and last item, and the places of their pairs with later ones, in parts of about the same size."""
-    starts = np.arange(n_items) * n_items - np.arange(n_items) * (np.arange(n_items) + 1) // 2
-    parts, first = [], 0
-    while first < n_items - 1:
-        last = int(np.searchsorted(starts, starts[first] + _AT_ONCE))
-        last = min(max(last, first + 1), n_items - 1)
-        parts.append((first, last, int(starts[first]), int(starts[last])))
-        first = last
-    return parts
-
-
-@compiled()
-def _fill_squares(pairs, square):  # type: ignore[no-untyped-def]
-    """(P, L) in the order of pdist to (n, n, L), mirrored."""
-    n, _, n_layers = square.shape
-    place = 0
-    for i in range(n):
-        for j in range(i + 1, n):
-            for k in range(n_layers):
-                square[i, j, k] = square[j, i, k] = pairs[place, k]
-            place += 1
-
-
-@compiled()
-def _look_up(square, order, first, last, found):  # type: ignore[no-untyped-def]
-    """The entries of the pairs (order[i], order[j]) for first ≤ i < last and j > i, in the order of pdist."""
-    n, _, n_layers = square.shape
-    place = 0
-    for i in range(first, last):
-        row = square[order[i]]
-        for j in range(i + 1, n):
-            entry = row[order[j]]
-            for k in range(n_layers):
-                found[place, k] = entry[k]
-            place += 1
