@@ -28,10 +28,15 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        return self.goal_low <= self.found <= self.goal_high
+        return bool(self.goal_low <= self.found <= self.goal_high)
 
     def as_row(self) -> dict[str, Any]:
-        return {**asdict(self), "error": round(self.error, 4), "holds": self.holds}
+        return {
+            **asdict(self),
+            "found": float(self.found),
+            "error": round(self.error, 4),
+            "holds": self.holds,
+        }
 
 
 Simulation = Callable[[int, int], "Claim | list[Claim]"]

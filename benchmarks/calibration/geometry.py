@@ -1,8 +1,178 @@
-"""Claims on geometric measures: their nulls and ranges."""
+"""Claims on geometric measures: their nulls, their ranges, and what features explain of RSA."""
 
 from __future__ import annotations
 
-from benchmarks.calibration.claims import Simulation
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 
-SIMULATIONS: dict[str, tuple[Simulation, int]] = {}
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from benchmarks.calibration.claims import Claim, Simulation
+from thinkalike.inference.geometry_tests import geometry_tests
+from thinkalike.inference.sentences import plan_sentences
+from thinkalike.measures import get_measure
+from thinkalike.stimuli import Stimuli
+from thinkalike.stimuli.differences import FeatureDifferences, code_features
+
+Floats = npt.NDArray[np.float64]
+Generator = np.random.Generator
+
+LAYERS = 3  # of each of two systems
+UNITS = 12
+ROWS = tuple((system, layer) for system in ("a", "b") for layer in range(LAYERS))
+SENTENCES = 50
+COVERAGE = (0.92, 0.98)
+LEVEL = (0.03, 0.07)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Some sentences of a world, and what the layers of two systems make of them."""
+
+    sentence: npt.NDArray[np.int64]
+    """Of each word"""
+    layers: list[Floats]
+    features: FeatureDifferences | None = None
+
+
+World = Callable[[Generator, int], Drawn]
+"""Draws so many sentences"""
+
+
+def _maps(rng: Generator, width: int, *, alike: float) -> list[Floats]:
+    """How each layer of both systems reads what is there: later layers a little otherwise than earlier."""
+    common = rng.normal(size=(width, UNITS))
+    maps = []
+    for _ in ("a", "b"):
+        own = alike * common + (1 - alike) * rng.normal(size=(width, UNITS))
+        for _ in range(LAYERS):
+            own = own + 0.3 * (1 - alike) * rng.normal(size=(width, UNITS))
+            maps.append(own * rng.lognormal(0, 0.5, size=(width, 1)) ** (1 - alike))
+    return maps
+
+
+def _words(n: int, each: int = 3) -> npt.NDArray[np.int64]:
+    return np.repeat(np.arange(n), each)
+
+
+def shared_meaning(rng: Generator, n: int, *, maps: list[Floats], noise: float) -> Drawn:
+    """Words have meanings, sentences a topic; each layer adds noise of its own."""
+    sentence = _words(n)
+    meaning = rng.normal(size=(len(sentence), 4)) + rng.normal(size=(n, 4))[sentence]
+    return Drawn(sentence, [meaning @ m + noise * rng.normal(size=(len(sentence), UNITS)) for m in maps])
+
+
+def few_words(rng: Generator, n: int, *, maps: list[Floats], words: Floats) -> Drawn:
+    """Fifteen words, some frequent and most rare, with heavy-tailed noise."""
+    sentence = _words(n)
+    share = 1 / np.arange(1, len(words) + 1)
+    word = rng.choice(len(words), size=len(sentence), p=share / share.sum())
+    context = 0.5 * rng.standard_t(4, size=(len(sentence), 4))
+    read = words[word] + context
+    return Drawn(sentence, [read @ m + 0.5 * rng.normal(size=(len(sentence), UNITS)) for m in maps])
+
+
+def loud_first_words(rng: Generator, n: int, *, maps: list[Floats]) -> Drawn:
+    """First words lie far out in one direction, in the later layers ever farther."""
+    sentence = _words(n)
+    first = np.arange(len(sentence)) % 3 == 0
+    meaning = rng.normal(size=(len(sentence), 4))
+    layers = []
+    for k, m in enumerate(maps):
+        out = np.zeros((len(sentence), UNITS))
+        out[first, k % 2] = (2 + 2 * (k % LAYERS)) * (1 + 0.3 * rng.normal(size=first.sum()))
+        layers.append(meaning @ m + out + 0.5 * rng.normal(size=out.shape))
+    return Drawn(sentence, layers)
+
+
+@cache
+def _pool(grammar: str, n: int = 3000) -> tuple[npt.NDArray[np.int64], pd.DataFrame]:
+    """Sentence and features of the words of many sentences."""
+    made = Stimuli.from_grammar(n, seed=0, grammar=grammar)
+    _, sentence = np.unique(made.items["sentence"].to_numpy(), return_inverse=True)
+    return sentence, made.features.reset_index(drop=True)
+
+
+def of_features(rng: Generator, n: int, *, grammar: str, strengths: Floats, seed: int, noise: float) -> Drawn:
+    """Every level of every feature has a direction of its own in every layer; nothing else is shared."""
+    sentence, features = _pool(grammar)
+    some = rng.permutation(sentence.max() + 1)[:n]
+    items = np.flatnonzero(np.isin(sentence, some))
+    fixed, layers = np.random.default_rng(seed), []
+    for strength in strengths:
+        X = noise * rng.normal(size=(len(items), 3 * UNITS))
+        for a, name in zip(strength, features, strict=True):
+            code, levels = pd.factorize(features[name])
+            directions = np.vstack([fixed.normal(size=(len(levels), 3 * UNITS)), np.zeros(3 * UNITS)])
+            X += a * directions[code[items]]  # a missing value has code −1, and no direction
+        layers.append(X)
+    return Drawn(sentence[items], layers, code_features(features.iloc[items]))
+
+
+@cache
+def worlds() -> dict[str, World]:
+    fixed = np.random.default_rng(0)
+    strengths = fixed.lognormal(0, 0.7, size=(2 * LAYERS, _pool("untangled")[1].shape[1])) * 0.5
+    words = 1.5 * fixed.normal(size=(15, 4))
+    return {
+        "shared meaning": partial(shared_meaning, maps=_maps(fixed, 4, alike=0.5), noise=1.0),
+        "nearly the same": partial(shared_meaning, maps=_maps(fixed, 4, alike=0.97), noise=0.3),
+        "little in common": partial(shared_meaning, maps=_maps(fixed, 4, alike=0.0), noise=3.0),
+        "few words, heavy tails": partial(few_words, maps=_maps(fixed, 4, alike=0.5), words=words),
+        "loud first words": partial(loud_first_words, maps=_maps(fixed, 4, alike=0.3)),
+        "features of the grammar": partial(
+            of_features, grammar="untangled", strengths=strengths, seed=1, noise=1.0
+        ),
+    }
+
+
+# ---------------------------------------------------------------- ranges of cells and block means
+BETWEEN = (slice(0, LAYERS), slice(LAYERS, 2 * LAYERS))
+LARGE = 400
+
+
+@cache
+def truth(world: str, measure: str) -> Floats:
+    """What the measure would be for ever more sentences: the mean of ten large samples."""
+    rng = np.random.default_rng(99)
+    return np.mean(
+        [get_measure(measure).matrix(worlds()[world](rng, LARGE).layers) for _ in range(10)], axis=0
+    )
+
+
+def coverage(n: int, seed: int, *, measure: str) -> list[Claim]:
+    """How often 95 % ranges hold the truth, over samples of 50 sentences."""
+    found = []
+    for world, draw in worlds().items():
+        rng, true = np.random.default_rng(seed), truth(world, measure)[BETWEEN]
+        cells, means = [], []
+        for _ in range(n):
+            drawn = draw(rng, SENTENCES)
+            plan = plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0)
+            without = plan.left_out(measure, drawn.layers)
+            assert without is not None
+            values = get_measure(measure).matrix(drawn.layers)
+            ranges, tests = geometry_tests(values, ROWS, left_out=without.values)
+            assert ranges.low is not None
+            assert ranges.high is not None
+            cells.append(((ranges.low[BETWEEN] <= true) & (true <= ranges.high[BETWEEN])).mean())
+            block = next(t for t in tests if t.a != t.b)
+            means.append(block.low <= true.mean() <= block.high)
+        about = f"{world} (true mean {true.mean():.2f})"
+        found.append(Claim(f"95 % range of a cell, {measure}", about, *COVERAGE, float(np.mean(cells)), n))
+        found.append(
+            Claim(f"95 % range of a block mean, {measure}", about, *COVERAGE, float(np.mean(means)), n)
+        )
+    return found
+
+
+SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    **{
+        f"ranges-{measure}": (partial(coverage, measure=measure), 300)
+        for measure in ("rsa", "rsa-pearson", "rsa-cosine", "cka", "cka-rbf")
+    },
+}
 """Name → the simulation, and the draws of a full run"""

@@ -11,8 +11,8 @@ from scipy.stats import t as student
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import jackknife_range, left_out, without_bias
-from thinkalike.inference.left_out import left_out_matrices
-from thinkalike.measures import get_measure
+from thinkalike.inference.left_out import has_range, left_out_matrices
+from thinkalike.measures import get_measure, layer_measures
 from thinkalike.stimuli.differences import code_features
 
 RNG = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def test_parts_are_whole_sentences_and_each_is_left_out_once() -> None:
         left_out([1, 2], 4)
 
 
-@pytest.mark.parametrize("measure", ["rsa", "cka", "procrustes", "cka-biased"])
+@pytest.mark.parametrize("measure", ["rsa", "rsa-pearson", "rsa-cosine", "rsa-correlation-pearson", "cka"])
 def test_every_matrix_is_the_measure_of_the_items_that_stay(measure: str) -> None:
     found = left_out_matrices(measure, LAYERS, KEPT)
     compare = get_measure(measure)
@@ -42,6 +42,28 @@ def test_every_matrix_is_the_measure_of_the_items_that_stay(measure: str) -> Non
         expected = np.array([[compare(x[items], y[items]) for y in LAYERS] for x in LAYERS])
         off = ~np.eye(3, dtype=bool)
         assert got[off] == pytest.approx(expected[off], abs=1e-6)
+
+
+def test_a_gaussian_kernel_keeps_the_width_of_all_items() -> None:
+    found = left_out_matrices("cka-rbf", LAYERS, KEPT)
+    compare = get_measure("cka-rbf")
+    expected = np.array([[compare(x, y) for y in LAYERS] for x in LAYERS])
+    assert found.whole == pytest.approx(expected, abs=1e-9)
+    again = np.array([[compare(x[KEPT[0]], y[KEPT[0]]) for y in LAYERS] for x in LAYERS])
+    assert found.values[0] == pytest.approx(again, abs=0.05)  # of its own width
+
+
+def test_what_moves_with_the_number_of_items_has_no_range() -> None:
+    assert [m for m in layer_measures() if has_range(m)] == [
+        "cka",
+        "cka-rbf",
+        "rsa",
+        "rsa-pearson",
+        "rsa-cosine",
+        "rsa-cosine-pearson",
+        "rsa-correlation",
+        "rsa-correlation-pearson",
+    ]
 
 
 def test_what_features_explain_by_least_squares_on_the_pairs_that_stay() -> None:

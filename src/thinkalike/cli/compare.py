@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
 
 Resamples = Annotated[int | None, resamples("20; salle2024: 0")]
+Null = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Hold geometric measures against so many orders of the sentences; 0 for none.",
+        show_default="200 for RSA and CKA, 0 for other measures or without resamples",
+    ),
+]
 
 
 @app.command()
@@ -56,6 +64,7 @@ def compare(
     robustness: Annotated[
         bool, typer.Option("--robustness", help="Also ask the question under other reasonable analyses.")
     ] = False,
+    null: Null = None,
     preset: Preset = None,
     distance: Distance = None,
     ordered: Ordered = None,
@@ -97,6 +106,7 @@ def compare(
             controls=controls,
             resamples=resamples,
             robustness=others if robustness else None,
+            null=null,
             preset=preset,
             extraction=extraction or None,
             distance=distance,

@@ -196,14 +196,29 @@ def _share_error(profile: Profile, k: int) -> float:
 def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]) -> str:
     if "rsa" not in matrices:
         return ""
-    means = {(b.a, b.b): matrices["rsa"].block_mean(b.a, b.b) for b in blocks}
-    ours = means[best.a, best.b]
+    rsa, ours = matrices["rsa"], (best.a, best.b)
     if len(blocks) == 1:
-        return f"; their geometries correlate at ρ = {number(ours)} (mean RSA)"
-    top = max(means, key=lambda pair: means[pair])
-    if top == (best.a, best.b):
-        return f"; geometry says the same (mean RSA ρ = {number(ours)}, the highest)"
-    return f"; geometry says {top[0]} and {top[1]} (mean RSA ρ = {number(means[top])} against {number(ours)})"
+        return f"; their geometries correlate at ρ = {_with_range(rsa, ours)} (mean RSA)"
+    ordered = sorted(((b.a, b.b) for b in blocks), key=lambda pair: -rsa.block_mean(*pair))
+    top, other = ordered[0], ordered[1] if ordered[0] == ours else ours
+    clear = rsa.clearly_apart(top, other)
+    if clear is False:
+        told = f"ρ = {_with_range(rsa, top)} and {_with_range(rsa, other)}"
+        return (
+            f"; geometry cannot tell {top[0]} and {top[1]} from {other[0]} and {other[1]} (mean RSA {told})"
+        )
+    if top == ours:
+        return f"; geometry says the same (mean RSA ρ = {_with_range(rsa, ours)}, the highest)"
+    against = f"{_with_range(rsa, top)} against {_with_range(rsa, ours)}"
+    return f"; geometry says {top[0]} and {top[1]} (mean RSA ρ = {against})"
+
+
+def _with_range(matrix: SimilarityMatrix, pair: tuple[str, str]) -> str:
+    """`0.62, 0.55 to 0.68`"""
+    test, mean = matrix.geometry_test(*pair), number(matrix.block_mean(*pair))
+    if test is None or not np.isfinite(test.low):
+        return mean
+    return f"{mean}, {number(test.low)} to {number(test.high)}"
 
 
 def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str:

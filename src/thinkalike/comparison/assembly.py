@@ -26,11 +26,15 @@ from thinkalike.comparison.similarity_matrix import (
     between_vectors,
     by_features,
     stacked_importance,
+    with_tests,
 )
 from thinkalike.comparison.trajectories import trajectory_distances
 from thinkalike.inference.agreement import agreement
+from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.sentences import SentencePlan
 from thinkalike.inference.weighted_tau import contribution_matrix
 from thinkalike.labels import Floats
+from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
 from thinkalike.provenance import versions
 from thinkalike.stimuli.differences import FeatureDifferences, share_differing
@@ -48,6 +52,7 @@ def assemble(
     plan: ProfilingPlan,
     *,
     measures: Sequence[Measure] = (),
+    sentences: SentencePlan | None = None,
     untrained: Mapping[str, Profile] | None = None,
     settings: Mapping[str, Any],
 ) -> Comparison:
@@ -59,6 +64,7 @@ def assemble(
     geometry : from the pass over their layers, with the vectors if there are measures.
     plan : what the profiles were made by.
     measures : besides features and RSA.
+    sentences : what is left out and what changes places, for ranges and p-values of geometric measures.
     untrained : profiles of untrained copies, by the name of the trained system.
     settings : of the profiles and the extraction.
     """
@@ -68,8 +74,9 @@ def assemble(
     controls = _controls(untrained, seed) if untrained else None
     if controls is not None:
         features = _with_controls(features, controls)
-    rsa, explained_share = _rsa(geometry, distance=settings["distance"], seed=seed)
-    others = [between_vectors(geometry.vectors, geometry.rows, m) for m in measures]
+    rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
+    share, share_range = _explained(geometry)
+    others = [between_vectors(geometry.vectors, geometry.rows, m, plan=sentences) for m in measures]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)
@@ -79,7 +86,8 @@ def assemble(
         profiles=named,
         matrices=matrices,
         contributions=contribution_matrix(importance),
-        explained_share=explained_share,
+        explained_share=share,
+        explained_range=share_range,
         agreements=tuple(
             agreement(a, _alike(matrices[a]), b, _alike(matrices[b]), features.rows, seed=seed)
             for a, b in combinations(matrices, 2)
@@ -108,14 +116,29 @@ def assemble(
     )
 
 
-def _rsa(geometry: Geometry, *, distance: str, seed: int) -> tuple[SimilarityMatrix, Floats]:
-    """The RSA matrix, and the share of each entry that the feature differences explain."""
-    found = geometry.rsa
-    assert found.explained is not None
-    large = np.abs(found.values) >= SMALLEST_RSA
-    share = np.divide(found.explained, found.values, out=np.full(large.shape, np.nan), where=large)
+def _rsa(geometry: Geometry, *, distance: str, seed: int) -> SimilarityMatrix:
+    found, without = geometry.rsa, geometry.left_out
     about = {"distance": distance, "n_pairs": found.n_pairs, "sampled": found.sampled, "seed": seed}
-    return SimilarityMatrix("rsa", geometry.rows, found.values, settings=about), share
+    matrix = SimilarityMatrix("rsa", geometry.rows, found.values, settings=about)
+    left_out = None if without is None else without.values
+    return with_tests(matrix, get_measure("rsa"), left_out, geometry.null)
+
+
+def _explained(geometry: Geometry) -> tuple[Floats, tuple[Floats, Floats] | None]:
+    """The share of each entry of RSA that the feature differences explain, and its range."""
+    found, without = geometry.rsa, geometry.left_out
+    assert found.explained is not None
+    share = explained_share(found.values, found.explained)
+    if without is None or without.explained is None:
+        return share, None
+    low, high, _ = jackknife_range(share, explained_share(without.values, without.explained))
+    return share, (low, high)
+
+
+def explained_share(rsa: Floats, explained: Floats) -> Floats:
+    """NaN where RSA is too near to 0 to be shared out."""
+    large = np.abs(rsa) >= SMALLEST_RSA
+    return np.divide(explained, rsa, out=np.full(large.shape, np.nan), where=large)
 
 
 def _controls(untrained: Mapping[str, Profile], seed: int) -> Controls:

@@ -21,10 +21,11 @@ from thinkalike.comparison.layerpass import pass_over_layers
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
-from thinkalike.comparison.similarity_matrix import FEATURES, layer_measure
+from thinkalike.comparison.similarity_matrix import FEATURES, layer_measure, sentences_of
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.inference.sentences import plan_sentences
 from thinkalike.measures.measure import Measure
-from thinkalike.options import local_folder, one_name
+from thinkalike.options import local_folder, one_name, whole_number
 from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed
@@ -50,6 +51,7 @@ def compare(
     controls: str | None = None,
     resamples: int | None = None,
     robustness: bool | Stimuli = False,
+    null: int | None = None,
     preset: str = "default",
     extraction: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -71,6 +73,9 @@ def compare(
         leave nothing to resample.
     robustness : whether to ask the same question under other reasonable analyses (`Comparison.robustness`,
         about as long again); or other sentences, with which to do so.
+    null : orders of the sentences that geometric measures are held against; 0 for none. When None 200 for
+        RSA and CKA in all their forms, which take them cheaply, and none for other measures or where nothing
+        is resampled.
     preset, settings : of the encoding models, as in `profile`.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
     out : a run directory; what it already holds of this run is re-used.
@@ -111,6 +116,10 @@ def compare(
             new_sentences = Stimuli.from_grammar(seed=(settings.get("seed") or 0) + 1)
         stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     resamples = usual_resamples(preset) if resamples is None else resamples
+    if null is not None:
+        whole_number("null", null, 0)
+    elif not resamples:
+        null = 0
 
     def make_plan(shown: Stimuli) -> ProfilingPlan:
         return plan_profiles(shown, preset=preset, resamples=resamples, **settings)
@@ -123,10 +132,10 @@ def compare(
         found = [work.activations(name, system) for name, system in named.items()]
         copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
-        call = _call(run, plan, asked_measures, [*found, *copies.values()], tried)
+        call = _call(run, plan, asked_measures, null, [*found, *copies.values()], tried)
         result = None if run is None else run.finished(call)
         if result is None:
-            result = _compute(stimuli, found, copies, make_plan, others, about, run)
+            result = _compute(stimuli, found, copies, make_plan, others, null, about, run)
             if robustness is not False:
                 result = replace(result, tried=result.robustness(others=new_sentences))
             if run is not None:
@@ -139,6 +148,7 @@ def _call(
     run: RunDirectory | None,
     plan: ProfilingPlan,
     measures: Sequence[AnyMeasure],
+    null: int | None,
     systems: Sequence[Activations],
     robustness: Mapping[str, Any],
 ) -> str | None:
@@ -153,6 +163,7 @@ def _call(
             "order": [one.system for one in systems],
             "measures": list(measures),
             "robustness": robustness,
+            "null": null,
             "settings": plan.settings,
             "versions": versions(),
         }
@@ -165,6 +176,7 @@ def _compute(
     copies: dict[str, Activations],
     make_plan: Callable[[Stimuli], ProfilingPlan],
     measures: list[Measure],
+    null: int | None,
     about: Mapping[str, Any],
     run: RunDirectory | None,
 ) -> Comparison:
@@ -175,6 +187,13 @@ def _compute(
         found = [subset_activations(one, stimuli) for one in found]
         copies = {name: subset_activations(copy, stimuli) for name, copy in copies.items()}
     plan = make_plan(stimuli)
+    sentences = plan_sentences(
+        sentences_of(stimuli),
+        len(stimuli),
+        ranges=plan.resampling is not None,
+        permutations=null,
+        seed=plan.encoding.settings.seed,
+    )
     profiles, untrained, geometry = pass_over_layers(
         stimuli,
         found,
@@ -183,9 +202,18 @@ def _compute(
         kept=lambda one: _kept(one, stimuli, plan, run),
         made=lambda profile: None if run is None else run.save_profile(profile),
         keep_vectors=bool(measures),
+        sentences=sentences,
     )
     return assemble(
-        stimuli, profiles, found, geometry, plan, measures=measures, untrained=untrained, settings=about
+        stimuli,
+        profiles,
+        found,
+        geometry,
+        plan,
+        measures=measures,
+        sentences=sentences,
+        untrained=untrained,
+        settings=about,
     )
 
 

@@ -77,7 +77,8 @@ class Comparison:
     contributions: Floats = field()
     """(n_rows, n_rows, n_features): each feature's part of τ_w, summing to it over the last axis"""
     explained_share: Floats | None = field()
-    """(n_rows, n_rows): the part of the RSA similarity that the features explain; NaN when |RSA| < 0.05"""
+    """(n_rows, n_rows): the part of RSA that a sum over the features explains, so that they explain at least
+    that much; NaN when |RSA| < 0.05"""
     agreements: tuple[Agreement, ...]
     """For each pair of measures"""
     layer_maps: Mapping[str, LayerMap]
@@ -94,6 +95,8 @@ class Comparison:
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     controls: Controls | None = None
+    explained_range: tuple[Floats, Floats] | None = field(default=None)
+    """Low and high end of `explained_share` over other sentences"""
     activations: Mapping[str, Activations] | None = None
     """By system; None when loaded from a run directory whose activations are gone"""
     tried: Robustness | None = None
@@ -137,6 +140,16 @@ class Comparison:
             means = [rsa.block_mean(a, b) for a, b in zip(frame["a"], frame["b"], strict=True)]
             frame.insert(3, "mean_rsa", means)
         return frame
+
+    def geometry(self) -> pd.DataFrame:
+        """One row per geometric measure and pair of systems: mean and best, ranges, p-values, chance."""
+        return pd.DataFrame(
+            [
+                {"measure": name, **vars(test)}
+                for name, matrix in self.matrices.items()
+                for test in matrix.tests
+            ]
+        )
 
     def table(self) -> pd.DataFrame:
         """One row per pair of systems, as one reads it: means over all pairs of layers, and the best pair.
@@ -215,7 +228,14 @@ class Comparison:
             share = None if self.explained_share is None else float(self.explained_share[i, j])
             known = share is not None and np.isfinite(share)
             rsa = float(self.matrices["rsa"].values[i, j])
-            found = replace(found, rsa=rsa, explained_share=share if known else None)
+            ends = self.explained_range
+            found = replace(
+                found,
+                rsa=rsa,
+                rsa_range=_ends(self.matrices["rsa"].low, self.matrices["rsa"].high, i, j),
+                explained_share=share if known else None,
+                explained_range=None if ends is None else _ends(*ends, i, j),
+            )
         if self.activations is not None and n_worst > 0:
             layers = self.activations[a][layer_a], self.activations[b][layer_b]
             names = (matrix.rows[i], matrix.rows[j])
@@ -256,3 +276,10 @@ class Comparison:
         from thinkalike.comparison.rundir import load_comparison
 
         return load_comparison(Path(path))
+
+
+def _ends(low: Floats | None, high: Floats | None, i: int, j: int) -> tuple[float, float] | None:
+    """The range of one pair of layers, where there is one."""
+    if low is None or high is None or not np.isfinite(low[i, j] + high[i, j]):
+        return None
+    return float(low[i, j]), float(high[i, j])

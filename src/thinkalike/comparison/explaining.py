@@ -76,8 +76,12 @@ class Explanation:
     only_b: tuple[str, ...] = ()
     """Features that organise both layers, or one far more than the other"""
     rsa: float | None = None
+    rsa_range: tuple[float, float] | None = None
+    """95 % range of RSA over other sentences"""
     explained_share: float | None = None
-    """The part of the RSA similarity that the named features explain; None when |RSA| < 0.05"""
+    """The part of RSA that a sum over the named features explains; None when |RSA| < 0.05"""
+    explained_range: tuple[float, float] | None = None
+    """Its 95 % range over other sentences"""
     worst_pairs: pd.DataFrame | None = None
     """The pairs of items whose distances the features explain worst"""
 
@@ -182,10 +186,18 @@ class Explanation:
     def _geometry(self) -> str:
         if self.rsa is None:
             return ""
-        sentence = f"Their geometric similarity is ρ = {number(self.rsa)} (RSA)"
+        ends = (
+            ""
+            if self.rsa_range is None
+            else f"; {' to '.join(map(number, self.rsa_range))} with other sentences"
+        )
+        sentence = f"Their geometric similarity is ρ = {number(self.rsa)} (RSA{ends})"
         if self.explained_share is None:
             return sentence + "."
-        part = f"{sentence}, of which the named features explain {percent(self.explained_share)}"
+        ends = "" if self.explained_range is None else f" ({' to '.join(map(percent, self.explained_range))})"
+        part = (
+            f"{sentence}, of which the named features explain at least {percent(self.explained_share)}{ends}"
+        )
         if self.explained_share > 1:
             part += " (more than all of it: in what they leave unexplained the two layers disagree)"
         return part + "."

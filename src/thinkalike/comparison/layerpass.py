@@ -17,6 +17,9 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.maps import classical_mds
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ExaminedLayer, ProfilingPlan, collect_profile, examine_layer
+from thinkalike.inference.geometry_tests import Null
+from thinkalike.inference.left_out import LeftOut
+from thinkalike.inference.sentences import SentencePlan
 from thinkalike.labels import Floats, Layer, Row
 from thinkalike.measures.rsa import RSA, RankedLayers
 from thinkalike.pairs.distances import DistanceLike, QuadraticTarget, make_target
@@ -37,6 +40,10 @@ class Geometry:
 
     rows: tuple[Row, ...]
     rsa: RSA
+    left_out: LeftOut | None = field(repr=False)
+    """RSA without each part of the sentences, if they were to be left out"""
+    null: Null | None = field(repr=False)
+    """RSA with exchanged sentences, if they were to change places"""
     words: tuple[tuple[Floats, Floats], ...] = field(repr=False)
     """For each row its map of words (n_mapped, 2), and the share of the variance along each axis (2,)"""
     mapped: npt.NDArray[np.int64] = field(repr=False)
@@ -100,6 +107,7 @@ def pass_over_layers(
     kept: Callable[[Activations], Profile | None] = lambda _: None,
     made: Callable[[Profile], None] = lambda _: None,
     keep_vectors: bool = False,
+    sentences: SentencePlan | None = None,
 ) -> tuple[list[Profile], dict[str, Profile], Geometry]:
     """The profiles of all systems, those of their untrained copies, and the geometry of the systems.
 
@@ -109,6 +117,7 @@ def pass_over_layers(
     kept : the profile that is there already, if any.
     made : called with every new profile as soon as it is whole.
     keep_vectors : whether further measures will need the layers.
+    sentences : what is left out and what changes places, for the certainty of RSA.
     """
     everyone = [*systems, *(copies or {}).values()]
     profiles = {one.system: kept(one) for one in everyone}
@@ -142,9 +151,11 @@ def pass_over_layers(
                     made(profile)
                     profiles[profile.system], examined = profile, []
         rsa = ranked.correlate(plan.differences)
+        left_out = None if sentences is None else sentences.left_out_ranked(ranked, plan.differences)
+        null = None if sentences is None else sentences.null_ranked(ranked)
     whole = {name: profile for name, profile in profiles.items() if profile is not None}
     return (
         [whole[one.system] for one in systems],
         {name: whole[copy.system] for name, copy in (copies or {}).items()},
-        Geometry(rows, rsa, tuple(words), mapped, tuple(vectors)),
+        Geometry(rows, rsa, left_out, null, tuple(words), mapped, tuple(vectors)),
     )

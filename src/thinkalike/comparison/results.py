@@ -16,16 +16,23 @@ from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.robustness import Robustness
-from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, stacked_importance
+from thinkalike.comparison.similarity_matrix import (
+    FEATURES,
+    OF_CELLS,
+    SimilarityMatrix,
+    stacked_importance,
+)
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.files import numbers, read_table, write_tables
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
+from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.weighted_tau import contribution_matrix
 from thinkalike.labels import Floats, Row
 from thinkalike.stimuli.table import Stimuli
 
 UNTRAINED = "untrained"
+LEFT_OUT = "left-out"
 AGAIN = "run the same comparison again"
 ROBUSTNESS = "robustness"
 
@@ -38,6 +45,7 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
         "layers": pd.concat([p.layer_frame() for p in profiles], ignore_index=True),
         "contributions": comparison.contributions_frame(),
         "blocks": comparison.blocks(),
+        "geometry": comparison.geometry(),
         "agreement": pd.DataFrame([asdict(a) for a in comparison.agreements]),
         "trajectories": comparison.trajectories.to_frame(),
         "correlations": _tidy(comparison.correlations),
@@ -51,7 +59,11 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
         frame = matrix.to_frame()
         if name == "rsa" and comparison.explained_share is not None:
             frame["explained_share"] = comparison.explained_share.ravel()
+            for end, values in zip(("low", "high"), comparison.explained_range or (), strict=False):
+                frame[f"explained_share_{end}"] = values.ravel()
         tables[f"similarity-{name}"] = frame
+        if matrix.left_out is not None:
+            tables[f"{LEFT_OUT}-{name}"] = _parts(matrix.left_out)
     if comparison.word_maps is not None:
         tables["word-maps"] = comparison.word_maps.to_frame()
     if comparison.controls is not None:
@@ -66,7 +78,7 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 def _is_of_earlier_call(path: Path) -> bool:
     """Whether it is a table that a call for something else makes; others' files stay."""
     optional = path.stem in ("word-maps", f"profiles-{UNTRAINED}", ROBUSTNESS)
-    optional = optional or path.stem.startswith("similarity-")
+    optional = optional or path.stem.startswith(("similarity-", f"{LEFT_OUT}-"))
     return optional and path.suffix in (".parquet", ".csv")
 
 
@@ -119,7 +131,7 @@ def read_results(
         for name, seal in results["seals"].items()
     }
     matrices = {
-        name: _matrix(found[f"similarity-{name}"], name, about, rows)
+        name: _matrix(found[f"similarity-{name}"], name, about, rows, found.get(f"{LEFT_OUT}-{name}"))
         for name, about in results["matrices"].items()
     }
     kept = matrices[FEATURES].settings["features"]
@@ -144,29 +156,38 @@ def read_results(
         settings=results["settings"],
         versions=results["versions"],
         controls=None if controls is None else copied,
+        explained_range=_explained_range(found["similarity-rsa"], len(rows)),
         activations=activations,
         tried=Robustness.from_dict(results[ROBUSTNESS]) if results.get(ROBUSTNESS) else None,
     )
 
 
 def _about(matrix: SimilarityMatrix) -> dict[str, Any]:
-    return {"kind": matrix.kind, "blocks": [asdict(b) for b in matrix.blocks], "settings": matrix.settings}
+    return {
+        "kind": matrix.kind,
+        "blocks": [asdict(b) for b in matrix.blocks],
+        "tests": [asdict(t) for t in matrix.tests],
+        "settings": matrix.settings,
+    }
 
 
 def _matrix(
-    table: pd.DataFrame, name: str, about: Mapping[str, Any], rows: tuple[Row, ...]
+    table: pd.DataFrame,
+    name: str,
+    about: Mapping[str, Any],
+    rows: tuple[Row, ...],
+    left_out: pd.DataFrame | None = None,
 ) -> SimilarityMatrix:
     return SimilarityMatrix(
         measure=FEATURES if name == UNTRAINED else name,
         rows=rows,
         values=table["value"].to_numpy(np.float64).reshape(len(rows), len(rows)),
         kind=about["kind"],
-        p_block=_square(table, "p_block", len(rows)),
-        low=_square(table, "low", len(rows)),
-        high=_square(table, "high", len(rows)),
-        ceiling=_square(table, "ceiling", len(rows)),
+        **{name: _square(table, name, len(rows)) for name in OF_CELLS},
         blocks=tuple(_record(BlockTest, block) for block in about["blocks"]),
+        tests=tuple(_record(GeometryTest, test) for test in about["tests"]),
         settings=about["settings"],
+        left_out=None if left_out is None else left_out.to_numpy().T.reshape(-1, len(rows), len(rows)),
     )
 
 
@@ -174,8 +195,18 @@ def _rows(stored: list[list[Any]]) -> tuple[Row, ...]:
     return tuple((system, layer) for system, layer in stored)
 
 
+def _parts(left_out: Floats) -> pd.DataFrame:
+    """A column for each part of the sentences: the values of the similarity table without it."""
+    return pd.DataFrame({f"part {k}": values.ravel() for k, values in enumerate(left_out)})
+
+
 def _square(table: pd.DataFrame, column: str, n: int) -> Floats | None:
     return table[column].to_numpy(np.float64).reshape(n, n) if column in table else None
+
+
+def _explained_range(table: pd.DataFrame, n: int) -> tuple[Floats, Floats] | None:
+    low, high = (_square(table, f"explained_share_{end}", n) for end in ("low", "high"))
+    return None if low is None or high is None else (low, high)
 
 
 def _record(kind: type[Any], stored: Mapping[str, Any]) -> Any:

@@ -15,8 +15,10 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.profiles import Profile
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.block_tests import BlockTest, relabelling_test
+from thinkalike.inference.geometry_tests import GeometryTest, Null, geometry_tests
 from thinkalike.inference.jackknife import jackknife_range
 from thinkalike.inference.relabelling import relabelled_taus
+from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
 from thinkalike.measures.measure import Measure
@@ -26,6 +28,10 @@ from thinkalike.options import LARGEST_SEED, one_name, whole_number
 if TYPE_CHECKING:
     import altair as alt
 
+    from thinkalike.stimuli.table import Stimuli
+
+OF_CELLS = ("p_block", "low", "high", "ceiling", "threshold", "calibrated")
+"""What a matrix may know of every pair of layers besides its value"""
 FEATURES = "features"
 """The name of the feature-based measure, τ_w of importance profiles"""
 
@@ -65,17 +71,25 @@ class SimilarityMatrix:
     these two systems; None where nothing was tested"""
     low: Floats | None = field(default=None)
     high: Floats | None = field(default=None)
-    """(n_rows, n_rows) 95 % range over other sentences"""
+    """(n_rows, n_rows) 95 % range over other sentences; docs/certainty.md says what it holds"""
     ceiling: Floats | None = field(default=None)
     """(n_rows, n_rows) for features: what two layers alike in truth would reach with so many sentences, the
     geometric mean of their reliabilities"""
+    threshold: Floats | None = field(default=None)
+    """(n_rows, n_rows) what 95 % of the values with exchanged sentences stay below (above, for distances)"""
+    calibrated: Floats | None = field(default=None)
+    """(n_rows, n_rows) 0 up to that threshold, 1 for the best there is (Gröger et al. 2026)"""
     blocks: tuple[BlockTest, ...] = ()
-    """One test per pair of systems, and one within each system"""
+    """By features: one test per pair of systems, and one within each system"""
+    tests: tuple[GeometryTest, ...] = ()
+    """The same for a geometric measure"""
+    left_out: Floats | None = field(default=None)
+    """(n_parts, n_rows, n_rows) without each part of the sentences"""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.rows))
-        for name in ("values", "p_block", "low", "high", "ceiling"):
+        for name in ("values", *OF_CELLS):
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise InvalidInput(f"{name} of a {self.measure} matrix has shape {array.shape}, not {shape}.")
@@ -112,6 +126,24 @@ class SimilarityMatrix:
         """The test of the block of `a` and `b`, where the measure has one."""
         return next((t for t in self.blocks if {t.a, t.b} == {a, b}), None)
 
+    def geometry_test(self, a: str, b: str) -> GeometryTest | None:
+        """The same for a geometric measure."""
+        return next((t for t in self.tests if {t.a, t.b} == {a, b}), None)
+
+    def clearly_apart(self, first: tuple[str, str], second: tuple[str, str]) -> bool | None:
+        """Whether two pairs of systems have different means beyond other sentences; None: not known.
+
+        Both means lose the same sentences, so that what they share cancels.
+        """
+        if self.left_out is None:
+            return None
+        means = [
+            np.array([replace(self, values=v).block_mean(*pair) for v in (self.values, *self.left_out)])
+            for pair in (first, second)
+        ]
+        low, high, _ = jackknife_range((means[0] - means[1])[0], (means[0] - means[1])[1:])
+        return bool(low > 0 or high < 0)
+
     def dissimilarities(self) -> Floats:
         """A matrix for maps: distances as they are, similarities as 1 − value."""
         return self.values if self.kind == "distance" else 1.0 - self.values
@@ -130,7 +162,7 @@ class SimilarityMatrix:
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair of layers."""
         columns: dict[str, Any] = pair_columns(self.rows) | {"value": self.values.ravel()}
-        for name in ("p_block", "low", "high", "ceiling"):
+        for name in OF_CELLS:
             array = getattr(self, name)
             if array is not None:
                 columns[name] = array.ravel()
@@ -143,6 +175,7 @@ def similarity(
     *,
     measure: str | Callable[[Any, Any], float] = FEATURES,
     distance: str | None = None,
+    stimuli: Stimuli | None = None,
     n_permutations: int | None = None,
     seed: int = 0,
 ) -> SimilarityMatrix:
@@ -156,9 +189,13 @@ def similarity(
         of two arrays (n_items, n_units) whose value is larger for layers that are more alike. A `Measure` of
         one's own can also be a distance.
     distance : for `"rsa"` alone: between items within a layer; euclidean when None.
-    n_permutations : for `"features"` alone: relabellings to draw when there are more than 8 features, 10,000
-        when None; up to 8 all are enumerated.
-    seed : of the relabellings, and of a sample of pairs.
+    stimuli : for activations: what they answer to. Its sentences are left out in turn, for ranges, and change
+        places, for what chance gives.
+    n_permutations : for `"features"`: relabellings to draw when there are more than 8 features, 10,000 when
+        None; up to 8 all are enumerated. For activations: orders of the sentences that a measure is held
+        against; when None 200 with `stimuli`, for measures that take them cheaply (RSA and CKA in all their
+        forms), else none. Without `stimuli` every item is a sentence of its own.
+    seed : of the relabellings, the orders and parts of the sentences, and a sample of pairs.
 
     Returns
     -------
@@ -182,15 +219,33 @@ def similarity(
         raise InvalidInput(
             f"distance={distance!r} is for measure='rsa': {_called(measure)} has no distance to choose."
         )
-    if n_permutations is not None and measure != FEATURES:
-        raise InvalidInput(
-            f"n_permutations={n_permutations!r} is for measure={FEATURES!r}: {_called(measure)} has no test."
-        )
+    if stimuli is not None and measure == FEATURES:
+        raise InvalidInput("stimuli= is for activations: profiles know what they were made from.")
     if measure == FEATURES:
         drawn = 10_000 if n_permutations is None else whole_number("n_permutations", n_permutations, 1)
         return by_features([_expect(s, Profile, FEATURES) for s in given], n_permutations=drawn, seed=seed)
     activations = [_expect(s, Activations, _called(measure)) for s in given]
-    return by_geometry(activations, measure, distance=distance or "euclidean", seed=seed)
+    plan = _sentence_plan(activations, stimuli, n_permutations, seed)
+    return by_geometry(activations, measure, distance=distance or "euclidean", seed=seed, plan=plan)
+
+
+def _sentence_plan(
+    activations: Sequence[Activations], stimuli: Stimuli | None, n_permutations: int | None, seed: int
+) -> SentencePlan | None:
+    if n_permutations is not None:
+        whole_number("n_permutations", n_permutations, 0)
+    if stimuli is None:
+        if not n_permutations:
+            return None
+        return plan_sentences(None, activations[0].n_items, permutations=n_permutations, seed=seed)
+    for system in activations:
+        system.check_stimuli(stimuli)
+    return plan_sentences(sentences_of(stimuli), len(stimuli), permutations=n_permutations, seed=seed)
+
+
+def sentences_of(stimuli: Stimuli) -> Any:
+    """The sentence of each item; None for items that are not words."""
+    return stimuli.items["sentence"].to_numpy() if "sentence" in stimuli.items else None
 
 
 def layer_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
@@ -242,24 +297,58 @@ def by_geometry(
     *,
     distance: str = "euclidean",
     seed: int = 0,
+    plan: SentencePlan | None = None,
 ) -> SimilarityMatrix:
-    """Any measure of `MEASURES`, or of one's own, between the activations of all layers."""
+    """Any measure of `MEASURES`, or of one's own, between the activations of all layers.
+
+    `plan` says what is left out and what changes places; without one there are values only.
+    """
     check_same_items(systems)
     rows = tuple((s.system, layer) for s in systems for layer in s.layers)
+    if measure != "rsa":
+        return between_vectors(list(layers_of(systems)), rows, layer_measure(measure), plan=plan)
+    from thinkalike.measures.rsa import ranked_layers
+
     names = [row_name(row) for row in rows]
-    if measure == "rsa":
-        from thinkalike.measures.rsa import rsa_matrix
+    with ranked_layers(layers_of(systems), names=names, distance=distance, seed=seed) as ranked:
+        found = ranked.correlate()
+        left_out = None if plan is None else plan.left_out_ranked(ranked)
+        null = None if plan is None else plan.null_ranked(ranked)
+    settings = {"distance": distance, "n_pairs": found.n_pairs, "sampled": found.sampled, "seed": seed}
+    matrix = SimilarityMatrix("rsa", rows, found.values, settings=settings)
+    return with_tests(matrix, layer_measure("rsa"), None if left_out is None else left_out.values, null)
 
-        result = rsa_matrix(layers_of(systems), names=names, distance=distance, seed=seed)
-        settings = {"distance": distance, "n_pairs": result.n_pairs, "sampled": result.sampled, "seed": seed}
-        return SimilarityMatrix("rsa", rows, result.values, settings=settings)
-    return between_vectors(list(layers_of(systems)), rows, layer_measure(measure))
 
-
-def between_vectors(vectors: Sequence[Any], rows: tuple[Row, ...], measure: Measure) -> SimilarityMatrix:
+def between_vectors(
+    vectors: Sequence[Any], rows: tuple[Row, ...], measure: Measure, *, plan: SentencePlan | None = None
+) -> SimilarityMatrix:
     """A measure between layers that are at hand, named by their rows."""
-    values = measure.matrix(list(vectors), names_a=[row_name(row) for row in rows])
-    return SimilarityMatrix(measure.name, rows, values, kind=measure.kind)
+    names = [row_name(row) for row in rows]
+    matrix = SimilarityMatrix(
+        measure.name, rows, measure.matrix(list(vectors), names_a=names), kind=measure.kind
+    )
+    if plan is None:
+        return matrix
+    left_out = plan.left_out(measure.name, vectors)
+    null = plan.null(measure, vectors, names)
+    return with_tests(matrix, measure, None if left_out is None else left_out.values, null)
+
+
+def with_tests(
+    matrix: SimilarityMatrix, measure: Measure, left_out: Floats | None, null: Null | None
+) -> SimilarityMatrix:
+    """The matrix with its ranges, p-values and calibrated values."""
+    distance = measure.kind == "distance"
+    cells, tests = geometry_tests(
+        matrix.values,
+        matrix.rows,
+        left_out=left_out,
+        null=null,
+        distance=distance,
+        symmetric=measure.symmetric,
+        best=measure.range[0] if distance else measure.range[1],
+    )
+    return replace(matrix, **cells._asdict(), tests=tests, left_out=left_out)
 
 
 def layers_of(systems: Sequence[Activations]) -> Any:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from thinkalike.inference.jackknife import Indices
-from thinkalike.measures import get_measure
-from thinkalike.measures.cka import prepare_linear
-from thinkalike.measures.inputs import as_layer
-from thinkalike.measures.measure import Measure
+from thinkalike.machine import compiled
+from thinkalike.measures.cka import gaussian_width, prepare_linear
+from thinkalike.measures.inputs import Layer, as_layer
+from thinkalike.measures.rdms import DISTANCES, rsa_name
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.stimuli.differences import FeatureDifferences
@@ -44,71 +43,140 @@ class LeftOut(NamedTuple):
     whole_explained: Floats | None = None
 
 
+def has_range(measure: str) -> bool:
+    """Whether leaving sentences out says how far the number may be from that of all sentences there could be.
+
+    Not for the others: they move with the number of items (the fewer for the units of a layer, the more alike
+    unrelated layers are by CCA, regression or Procrustes), so no range around them holds a number of the
+    systems. For Kendall's τ, leaving out costs too much.
+    """
+    return measure in _CORRELATIONS or measure in _KERNELS
+
+
 def left_out_matrices(
-    measure: str | Measure,
+    measure: str,
     layers: Sequence[Any],
     kept: Sequence[Indices],
     *,
-    distance: DistanceLike = "euclidean",
+    distance: DistanceLike | None = None,
     differences: FeatureDifferences | None = None,
     seed: int = 0,
 ) -> LeftOut:
-    """`measure` between all `layers`, with the items of each of `kept` only.
+    """`measure`, one that has a range, between all `layers`, with the items of each of `kept` only.
 
     Parameters
     ----------
     kept : the items that stay, for each part that is left out (`jackknife.left_out`).
     distance, differences : for "rsa": between items, and the features that may explain it.
     """
-    compare = get_measure(measure) if isinstance(measure, str) else measure
-    if compare.name == "rsa":
-        return _rsa(layers, kept, distance, differences, seed)
-    if compare.name == "cka":
-        values = _cka(layers, kept)
+    if measure in _KERNELS:
+        values = _cka(layers, kept, _KERNELS[measure])
         return LeftOut(values[1:], values[0])
-    whole = compare.matrix(list(layers))
-    return LeftOut(
-        np.stack([compare.matrix([np.asarray(X)[items] for X in layers]) for items in kept]), whole
-    )
-
-
-def _rsa(
-    layers: Sequence[Any],
-    kept: Sequence[Indices],
-    distance: DistanceLike,
-    differences: FeatureDifferences | None,
-    seed: int,
-) -> LeftOut:
+    usual, correlation = _CORRELATIONS[measure]
     pairs = Pairs.of(len(layers[0]), max_pairs=MOST_PAIRS, seed=seed)
-    i, j = np.asarray(pairs.i, dtype=np.int64), np.asarray(pairs.j, dtype=np.int64)
-    y = np.stack([make_target(as_layer(X), distance).between(i, j)[0] for X in layers]).astype(np.float32)
+    targets = (make_target(as_layer(X), usual if distance is None else distance) for X in layers)
+    y = np.stack([target.between(pairs.i, pairs.j)[0] for target in targets])
+    if correlation == "pearson" and usual == "euclidean":
+        y = np.sqrt(y)
+    return left_out_rsa(y.astype(np.float32), pairs, kept, differences, ranked=correlation == "spearman")
+
+
+def left_out_rsa(
+    y: npt.NDArray[np.float32],
+    pairs: Pairs,
+    kept: Sequence[Indices],
+    differences: FeatureDifferences | None = None,
+    *,
+    ranked: bool = True,
+) -> LeftOut:
+    """RSA from distances `y` (n_layers, n_pairs) at some `pairs`, or if `ranked` from what rises with them.
+
+    Each layer is sorted once; what stays keeps its order, so that new ranks cost one pass.
+    """
+    order = np.argsort(y, axis=1).astype(np.int32) if ranked else None
     columns = None
     if differences is not None:
-        columns = np.stack([f.squared_differences(i, j) for f in differences.features], axis=1)
-    everything = np.arange(len(layers[0]))
+        columns = np.stack([f.squared_differences(pairs.i, pairs.j) for f in differences.features], axis=1)
     values, explained = [], []
-    for items in (everything, *kept):
-        stays = np.zeros(len(everything), dtype=bool)
+    for items in (np.arange(pairs.n_items), *kept):
+        stays = np.zeros(pairs.n_items, dtype=bool)
         stays[items] = True
-        both = stays[i] & stays[j]
-        ranks = rankdata(y[:, both], axis=1)
-        ranks -= ranks.mean(axis=1, keepdims=True)
-        ranks /= np.sqrt((ranks**2).sum(axis=1, keepdims=True))
-        values.append(ranks @ ranks.T)
+        both = stays[pairs.i] & stays[pairs.j]
+        some = _standardised(y[:, both]) if order is None else _ranks_of_some(y, order, both)[:, both]
+        values.append(some @ some.T)
         if columns is not None:
             centred = columns[both] - columns[both].mean(axis=0)
-            cross = ranks @ centred
+            cross = some @ centred
             explained.append(cross @ np.linalg.pinv(centred.T @ centred, hermitian=True) @ cross.T)
     shares = np.stack(explained) if explained else None
     return LeftOut(
-        np.stack(values[1:]),
-        values[0],
+        np.stack(values[1:]).astype(np.float64),
+        values[0].astype(np.float64),
         None if shares is None else shares[1:],
         None if shares is None else shares[0],
     )
 
 
-def _cka(layers: Sequence[Any], kept: Sequence[Indices]) -> Floats:
+def _standardised(y: npt.NDArray[np.float32]) -> Floats:
+    """Rows centred and of length 1."""
+    centred = y - y.mean(axis=1, keepdims=True, dtype=np.float64)
+    rows: Floats = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    return rows
+
+
+@compiled()
+def _ranks_of_some(y, order, chosen):  # type: ignore[no-untyped-def]
+    """Ranks (L, P) among the chosen pairs, ties averaged; centred, and over the chosen of length 1."""
+    ranks = np.empty(y.shape, dtype=np.float32)
+    for layer in range(len(y)):
+        if np.isnan(y[layer, 0]):  # all its distances are equal
+            ranks[layer] = np.nan
+            continue
+        n, spread = chosen.sum(), 0.0
+        middle, before, k = (n - 1) / 2.0, 0, 0
+        while k < len(order[layer]):
+            value, tied, stop = y[layer, order[layer, k]], 0, k
+            while stop < len(order[layer]) and y[layer, order[layer, stop]] == value:
+                tied += chosen[order[layer, stop]]
+                stop += 1
+            rank = before + (tied - 1) / 2.0 - middle
+            for place in range(k, stop):
+                ranks[layer, order[layer, place]] = rank
+            spread += tied * rank * rank
+            before += tied
+            k = stop
+        scale = 1.0 / np.sqrt(spread) if spread > 0 else np.nan
+        for p in range(len(chosen)):
+            ranks[layer, p] *= scale
+    return ranks
+
+
+class _Linear:
+    """Rows of the Gram matrix of a layer."""
+
+    def __init__(self, X: Layer, name: str) -> None:
+        self.X = prepare_linear(X, name)
+
+    def rows(self, some: slice) -> Floats:
+        products: Floats = self.X[some] @ self.X.T
+        return products
+
+
+class _Gaussian(_Linear):
+    """The same with a Gaussian kernel, whose width stays that of all items."""
+
+    def __init__(self, X: Layer, name: str) -> None:
+        super().__init__(X, name)
+        self.norms = (self.X**2).sum(axis=1)
+        self.width = gaussian_width(self.X, name)
+
+    def rows(self, some: slice) -> Floats:
+        squared = self.norms[some, None] + self.norms[None, :] - 2 * super().rows(some)
+        kernel: Floats = np.exp(-np.maximum(squared, 0.0) / self.width)
+        return kernel
+
+
+def _cka(layers: Sequence[Any], kept: Sequence[Indices], kernel: type[_Linear]) -> Floats:
     """Unbiased CKA of all items and of each of `kept`: (1 + n_parts, n_layers, n_layers).
 
     HSIC₁ of some items needs Σ K_ij L_ij over their pairs, and the row sums of K and L over them. All
@@ -118,12 +186,12 @@ def _cka(layers: Sequence[Any], kept: Sequence[Indices]) -> Floats:
     part = _parts(kept, n)
     order = np.argsort(part, kind="stable")
     edges = np.searchsorted(part[order], np.arange(G + 1))
-    X = [prepare_linear(as_layer(layer)[order], f"layer {k}") for k, layer in enumerate(layers)]
+    grams = [kernel(as_layer(layer)[order], f"layer {k}") for k, layer in enumerate(layers)]
     products = np.zeros((G, G, L, L))  # Σ K_ij L_ij, i in one part and j in another
     to_part = np.zeros((L, n, G))  # Σ_j K_ij, j in a part
     for g in range(G):
         rows = slice(edges[g], edges[g + 1])
-        block = np.stack([x[rows] @ x.T for x in X])  # (L, n_g, n)
+        block = np.stack([gram.rows(rows) for gram in grams])  # (L, n_g, n)
         size = edges[g + 1] - edges[g]
         block[:, np.arange(size), edges[g] + np.arange(size)] = 0.0
         for h in range(G):
@@ -160,3 +228,11 @@ def _parts(kept: Sequence[Indices], n_items: int) -> Indices:
         gone[items] = False
         part[gone] = g
     return part
+
+
+_KERNELS = {"cka": _Linear, "cka-rbf": _Gaussian}
+_CORRELATIONS = {
+    rsa_name(distance, correlation): (distance, correlation)
+    for distance in DISTANCES
+    for correlation in ("spearman", "pearson")
+}

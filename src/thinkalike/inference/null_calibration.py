@@ -47,7 +47,7 @@ class Calibrated(NamedTuple):
     threshold
         What unrelated layers stay below in 1 − α of the cases (above, for distances).
     score
-        0 up to the threshold, 1 for the best value there is.
+        0 up to the threshold, 1 for the best value there is; NaN where there is none.
     """
 
     p: Floats
@@ -67,7 +67,8 @@ def calibrate(
     room = sign * best - threshold
     score = np.divide(s - threshold, room, out=np.zeros_like(threshold), where=room > 0)
     p = (1 + (drawn >= s - ROUNDING).sum(axis=0)) / n
-    return Calibrated(p, sign * threshold, np.clip(score, 0.0, 1.0))
+    score = np.clip(score, 0.0, 1.0) if np.isfinite(best) else np.full_like(threshold, np.nan)
+    return Calibrated(p, sign * threshold, score)
 
 
 def sentence_orders(

@@ -74,13 +74,7 @@ def prepare_gaussian(X: Layer, name: str = "X", *, bandwidth: float = 0.5) -> Ar
     """U-centred Gaussian Gram exp(−‖x_i − x_j‖² / 2σ²) with σ = `bandwidth` × the median distance: (n, n)."""
     at_least(4, X, name)
     squared = pdist(unit_norm(X, name), "sqeuclidean")
-    median = float(np.median(squared))
-    if median == 0:
-        raise InvalidInput(
-            f"{name} gives more than half of its pairs of items the same vector: "
-            "the Gaussian kernel has no width. Use linear cka, or drop the repeated items."
-        )
-    gram = squareform(np.exp(-squared / (2 * bandwidth**2 * median)))
+    gram = squareform(np.exp(-squared / _width(squared, name, bandwidth)))
     centred = u_centred(gram)
     if np.abs(centred).max() <= 1e-10 * gram.max():
         raise InvalidInput(
@@ -88,6 +82,21 @@ def prepare_gaussian(X: Layer, name: str = "X", *, bandwidth: float = 0.5) -> Ar
             "Leave it out."
         )
     return centred
+
+
+def gaussian_width(X: Array, name: str = "X", *, bandwidth: float = 0.5) -> float:
+    """2σ² of the Gaussian kernel of a layer: σ is `bandwidth` × the median distance."""
+    return _width(pdist(X, "sqeuclidean"), name, bandwidth)
+
+
+def _width(squared: Array, name: str, bandwidth: float) -> float:
+    median = float(np.median(squared))
+    if median == 0:
+        raise InvalidInput(
+            f"{name} gives more than half of its pairs of items the same vector: "
+            "the Gaussian kernel has no width. Use linear cka, or drop the repeated items."
+        )
+    return 2 * bandwidth**2 * median
 
 
 def u_centred(gram: Array) -> Array:

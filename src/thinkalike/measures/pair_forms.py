@@ -18,7 +18,7 @@ from scipy.spatial.distance import squareform
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cka import prepare_gaussian, prepare_linear, u_centred
 from thinkalike.measures.inputs import Array, Layer, as_layer
-from thinkalike.measures.rdms import CORRELATIONS, DISTANCES, prepare_items
+from thinkalike.measures.rdms import CORRELATIONS, DISTANCES, prepare_items, rsa_name
 from thinkalike.pairs.distances import QuadraticTarget
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import pair_distances, standardised_ranks
@@ -103,9 +103,7 @@ PAIR_FORMS: dict[str, Callable[[Layer, str], PairForm]] = {
     "cka-angular": _linear_biased,
     "cka-rbf": _gaussian,
     **{
-        "-".join(
-            ["rsa", *[distance] * (distance != "euclidean"), *[correlation] * (correlation != "spearman")]
-        ): partial(_distances, distance=distance, correlation=correlation)
+        rsa_name(distance, correlation): partial(_distances, distance=distance, correlation=correlation)
         for distance in DISTANCES
         for correlation in CORRELATIONS
         if correlation != "kendall"

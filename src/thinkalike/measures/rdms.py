@@ -28,6 +28,16 @@ MOST_PAIRS = 2_000_000  # for Kendall, the slowest; of more, a seeded sample
 Ranks = npt.NDArray[np.float32]
 
 
+def rsa_name(distance: str, correlation: str) -> str:
+    """`rsa` alone is Spearman on Euclidean distances; what differs from that is in the name.
+
+    >>> rsa_name("cosine", "spearman")
+    'rsa-cosine'
+    """
+    named = [distance] * (distance != "euclidean") + [correlation] * (correlation != "spearman")
+    return "-".join(["rsa", *named])
+
+
 def prepare_items(X: Layer, name: str = "X", *, distance: str = "euclidean") -> Array:
     """Rows whose squared Euclidean distances are the squared `distance`, or twice it for the two angles."""
     at_least(3, X, name)

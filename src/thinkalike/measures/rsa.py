@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,6 +74,20 @@ def rsa_matrix(
     differences : the features of the items, to learn what they explain.
     max_pairs : more pairs than this are sampled, with `seed`.
     """
+    with ranked_layers(layers, names=names, distance=distance, max_pairs=max_pairs, seed=seed) as ranked:
+        return ranked.correlate(differences)
+
+
+@contextmanager
+def ranked_layers(
+    layers: Iterable[npt.ArrayLike],
+    *,
+    names: Sequence[str],
+    distance: DistanceLike = "euclidean",
+    max_pairs: int = MAX_PAIRS,
+    seed: int = 0,
+) -> Iterator[RankedLayers]:
+    """The ranks of all layers, to be correlated; the parameters are those of `rsa_matrix`."""
     with progress("Geometry: distances and ranks", len(names)) as step, ExitStack() as stack:
         ranked: RankedLayers | None = None
         for k, (name, layer) in enumerate(zip(names, layers, strict=True)):
@@ -90,7 +104,7 @@ def rsa_matrix(
             step.advance()
         if ranked is None:
             raise InvalidInput("There are no layers to compare: give at least one.")
-        return ranked.correlate(differences)
+        yield ranked
 
 
 class RankedLayers:
@@ -129,6 +143,10 @@ class RankedLayers:
         if self._file is None:
             return self._ranks[:, part]
         return np.stack([self._read(layer, part) for layer in range(self.n_layers)])
+
+    def row(self, layer: int) -> Ranks:
+        """(n_pairs,) ranks of one layer."""
+        return self._ranks[layer] if self._file is None else self._read(layer, slice(0, len(self.pairs)))
 
     def _read(self, layer: int, part: slice) -> Ranks:
         assert self._file is not None

@@ -86,7 +86,6 @@ _RDM_INVARIANCES = {
 
 
 def _rsa(distance: str, correlation: str) -> Measure:
-    """`rsa` alone is Spearman on Euclidean distances; what differs from that is in the name."""
     prepare: Callable[[Layer, str], Prepared] = partial(rdms.prepare_items, distance=distance)
     compare: Callable[..., float] = rdms.spearman
     all_pairs: AllPairs | None = None
@@ -97,9 +96,8 @@ def _rsa(distance: str, correlation: str) -> Measure:
         all_pairs = partial(rdms.pearson_all_pairs, distance=distance)
     else:
         prepare, compare = partial(rdms.prepare_kendall, distance=distance), rdms.kendall
-    named = [distance] * (distance != "euclidean") + [correlation] * (correlation != "spearman")
     return Measure(
-        "-".join(["rsa", *named]),
+        rdms.rsa_name(distance, correlation),
         prepare,
         compare,
         kind="similarity",

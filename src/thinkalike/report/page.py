@@ -38,6 +38,7 @@ DESCRIPTIONS = {
     "blocks": "every pair of systems: mean and highest τ_w, chance",
     "contributions": "what each feature adds to τ_w, for every pair of layers",
     "correlations": "among the differences of features",
+    "geometry": "every pair of systems by geometric measures: ranges, chance, calibrated values",
     "layer-maps": "coordinates of the layers",
     "layers": "ρ, ceiling and diagnostics of every layer",
     "precision": "how many items for how much certainty",
@@ -144,7 +145,9 @@ def render(
 
 
 def _other_measures(comparison: Comparison) -> dict[str, str]:
-    return {f"similarity-{m}": f"{value_label(m)} of every pair of layers" for m in comparison.matrices}
+    texts = {f"similarity-{m}": f"{value_label(m)} of every pair of layers" for m in comparison.matrices}
+    parts = "of every pair of layers without each part of the sentences"
+    return texts | {f"left-out-{m}": f"{value_label(m)} {parts}" for m in comparison.matrices}
 
 
 def page_data(comparison: Comparison, section: FunctionSection | None = None) -> dict[str, Any]:
