@@ -91,7 +91,9 @@ def test_an_address_is_no_folder() -> None:
     ("call", "message"),
     [
         (lambda: ta.similarity([X, X], measure="cka", distance="cosine"), "is for measure='rsa': cka has no"),
-        (lambda: ta.similarity([X, X], measure="cka", n_permutations=9), "is for measure='features'"),
+        (lambda: ta.similarity([X, X], measure="cka", n_permutations=-1), "whole number of at least 0"),
+        (lambda: ta.similarity([X, X], stimuli=TABLE), "stimuli= is for activations"),
+        (lambda: ta.compare([X, X], TABLE, null=-1), "Got null=-1: give a whole number of at least 0"),
         (lambda: ta.similarity([X, X], measure="rsa", distance="nonsense"), "no distance 'nonsense'"),
         (lambda: ta.compare([X, X], TABLE, pooling="mean"), "give extraction={'pooling': …}"),
         (lambda: ta.compare([X, X], TABLE, extraction={"poling": "mean"}), "no option of extract 'poling'"),
