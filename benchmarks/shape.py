@@ -103,6 +103,7 @@ def shape(src: Path) -> dict[str, str]:
     counted = {path: lines_of(path) for path in paths}
     itself = [p for p in paths if p.relative_to(src / "thinkalike").parts[0] not in OUTSIDE]
     names = Counter(p.name for p in paths if not p.name.startswith("__"))
+    repeated = [f"{name.removesuffix('.py')} ×{n}" for name, n in sorted(names.items()) if n > 1]
     lengths = sorted(length for path in paths for length in function_lengths(path))
     code = sum(c for _, c, _ in counted.values())
     documented = sum(d for _, _, d in counted.values())
@@ -114,7 +115,7 @@ def shape(src: Path) -> dict[str, str]:
         "lines of docstrings, as a share of the code": f"{documented:,} ({documented / code:.0%})",
         "modules": f"{len(paths)}",
         "lines of a module, median / longest": f"{median(sizes):.0f} / {max(sizes)}",
-        "file names that occur more than once": f"{sum(count > 1 for count in names.values())}",
+        "file names that occur more than once": f"{len(repeated)}: {', '.join(repeated)}",
         "lines of a function, median / 90 % / longest": (
             f"{median(lengths):.0f} / {quantiles(lengths, n=10)[8]:.0f} / {lengths[-1]}"
         ),
