@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
 from thinkalike.activations.seals import check_seals, has_seals
-from thinkalike.activations.store import Activations, Array
+from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
 
 FORMAT = 2
@@ -76,6 +78,34 @@ def is_complete(path: str | Path) -> bool:
     return 0 < n_chunks == len(done)
 
 
+@dataclass(frozen=True, eq=False)
+class StoredLayers:
+    """Reads the layer of a number; a pickle of it is the path alone.
+
+    Attributes
+    ----------
+    positions : (n_items,)
+        Where each stored row stands among the stimuli.
+    """
+
+    path: str
+    labels: tuple[Layer, ...]
+    positions: npt.NDArray[np.int64]
+
+    def __call__(self, number: int) -> Array:
+        with reading(self.path):
+            layer: Any = zarr.open_group(self.path, mode="r")[f"layers/{number}"]
+            rows = np.asarray(layer[:], dtype=np.float32)
+        if np.isnan(rows).any():
+            raise StoreError(
+                f"The store at {self.path} is damaged: rows of layer {self.labels[number]!r} are lost. "
+                "Delete it and extract again."
+            )
+        ordered = np.empty_like(rows)
+        ordered[self.positions] = rows
+        return ordered
+
+
 def open_store(path: str | Path) -> Activations:
     """The activations at `path`, which must be complete; a layer is read when it is asked for."""
     about = describe(path)
@@ -98,18 +128,6 @@ def open_store(path: str | Path) -> Activations:
         items = np.empty(len(positions), dtype=object)
         items[positions] = stored
 
-    def read(number: int) -> Array:
-        with reading(path):
-            rows = np.asarray(arrays[number][:], dtype=np.float32)
-        if np.isnan(rows).any():
-            raise StoreError(
-                f"The store at {path} is damaged: rows of layer {about['layers'][number]!r} are lost. "
-                "Delete it and extract again."
-            )
-        ordered = np.empty_like(rows)
-        ordered[positions] = rows
-        return ordered
-
     return Activations(
         system=about["system"],
         layers=tuple(about["layers"]),
@@ -117,7 +135,7 @@ def open_store(path: str | Path) -> Activations:
         n_units=tuple(int(array.shape[1]) for array in arrays),
         stimuli_digest=about["stimuli_digest"],
         metadata={**about["metadata"], "path": str(path)},
-        _read=read,
+        _read=StoredLayers(str(path), tuple(about["layers"]), positions),
     )
 
 

@@ -7,6 +7,7 @@ at all, and nothing is lost. Elsewhere the exception is raised, so that what is 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -27,6 +28,8 @@ def handle() -> None:
         signal.signal(signal.SIGINT, _interrupt)
     except ValueError:
         return
+    # Last of all the interpreter takes handlers away, and Ctrl-C would end the process without a word.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, _leave_now)
 

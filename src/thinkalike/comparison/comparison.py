@@ -184,6 +184,11 @@ class Comparison:
         unknown = [name for name in ("low", "high", "ceiling", "q", "untrained") if name in frame]
         return frame.drop(columns=[name for name in unknown if frame[name].isna().all()])
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row per measure and ordered pair of layers: the matrices, one below the other."""
+        frames = [matrix.to_frame().assign(measure=name) for name, matrix in self.matrices.items()]
+        return pd.concat(frames, ignore_index=True)
+
     def contributions_frame(self) -> pd.DataFrame:
         """One row per pair of layers i < j and feature."""
         first, second = np.triu_indices(len(self.rows), k=1)

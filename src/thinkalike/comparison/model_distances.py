@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.spatial.distance import squareform
 
 from thinkalike.comparison.maps import smacof
 from thinkalike.errors import InvalidInput, UnknownName
@@ -85,8 +86,27 @@ class ModelDistances:
         about: dict[str, Any] = {"seal of the table": write_tables(self.to_frame(), path)}
         about |= {"measure": self.measure, "align": self.align, "clipped": self.clipped}
         about |= {"systems": self.systems, "versions": versions()}
+        about["paths"] = [[a, b, matched] for (a, b), matched in self.paths.items()]
         write_json(about, path.with_name(f"{path.name}.json"))
         return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> ModelDistances:
+        """What `save` wrote."""
+        from thinkalike.files import read_json, read_table, reading
+
+        path, again = Path(path), "compute the distances again"
+        file = path.with_name(f"{path.name}.json")
+        about = read_json(file, way_out=again)
+        with reading(file, again):
+            seal = about["seal of the table"]
+            table = read_table(path.with_name(f"{path.name}.parquet"), seal=seal, way_out=again)
+            return cls(
+                systems=tuple(about["systems"]),
+                values=squareform(table["distance"].to_numpy(np.float64)),
+                paths={(a, b): tuple((i, j) for i, j in matched) for a, b, matched in about["paths"]},
+                **{name: about[name] for name in ("measure", "align", "clipped")},
+            )
 
 
 def model_distances(matrix: LayerMatrix, *, align: Alignment = "depth") -> ModelDistances:

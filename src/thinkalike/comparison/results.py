@@ -23,7 +23,7 @@ from thinkalike.comparison.similarity_matrix import (
     stacked_importance,
 )
 from thinkalike.comparison.trajectories import TrajectoryDistances
-from thinkalike.files import numbers, read_table, write_tables
+from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_tables
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
@@ -264,3 +264,21 @@ def _untidy(table: pd.DataFrame) -> pd.DataFrame:
     names = list(dict.fromkeys(table["feature"]))
     values = table["correlation"].to_numpy(np.float64).reshape(len(names), len(names))
     return pd.DataFrame(values, index=names, columns=names)
+
+
+def save_matrix(matrix: SimilarityMatrix, path: Path) -> Path:
+    """Write one matrix by itself: `path`.parquet, .csv and, last, .json."""
+    seal = write_tables(matrix.to_frame(), path)
+    about = {"measure": matrix.measure, "rows": matrix.rows, **_about(matrix), "seal of the table": seal}
+    write_json(about, path.with_name(f"{path.name}.json"))
+    return path
+
+
+def load_matrix(path: Path) -> SimilarityMatrix:
+    """What `save_matrix` wrote."""
+    file, again = path.with_name(f"{path.name}.json"), "compute the similarity again"
+    about = read_json(file, way_out=again)
+    with reading(file, again):
+        table = path.with_name(f"{path.name}.parquet")
+        found = read_table(table, seal=about["seal of the table"], way_out=again)
+        return _matrix(found, about["measure"], about, _rows(about["rows"]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -167,6 +169,19 @@ class SimilarityMatrix:
             if array is not None:
                 columns[name] = array.ravel()
         return pd.DataFrame(columns)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write `path`.parquet and .csv (one row per pair of layers), and `path`.json."""
+        from thinkalike.comparison.results import save_matrix
+
+        return save_matrix(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SimilarityMatrix:
+        """What `save` wrote."""
+        from thinkalike.comparison.results import load_matrix
+
+        return load_matrix(Path(path))
 
 
 @one_name

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 Row = tuple[str, int | str]
+VALUES = ("value", "standard_error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +167,9 @@ class CKAMatrix:
         about = {
             "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
             "measure": self.measure,
+            "kind": self.kind,
             "systems": self.systems,
+            "rows": self.rows,
             "units": dict(self.units),
             "stopped": self.stopped,
             "cautions": self.cautions,
@@ -175,6 +178,30 @@ class CKAMatrix:
         }
         write_json(about, folder / "settings.json")
         return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> CKAMatrix:
+        """What `save` wrote."""
+        from thinkalike.files import read_json, read_table, reading
+
+        file, again = Path(folder) / "settings.json", "stream it again"
+        about = read_json(file, way_out=again)
+        with reading(file, again):
+            tables = {
+                name: read_table(file.with_name(f"{name}.parquet"), seal=seal, way_out=again)
+                for name, seal in about["tables"].items()
+            }
+            n = len(about["rows"])
+            square = {name: tables["cka"][name].to_numpy(np.float64).reshape(n, n) for name in VALUES}
+            return cls(
+                rows=tuple((system, layer) for system, layer in about["rows"]),
+                values=square["value"],
+                standard_errors=square["standard_error"],
+                top_share=tables["layers"]["top_share"].to_numpy(np.float64),
+                trace=tables["convergence"],
+                cautions=tuple(about["cautions"]),
+                **{name: about[name] for name in ("units", "stopped", "settings", "measure", "kind")},
+            )
 
     def _places(self, system: str) -> list[int]:
         if system not in self.systems:
