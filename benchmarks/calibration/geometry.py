@@ -12,7 +12,9 @@ import pandas as pd
 
 from benchmarks.calibration.claims import Claim, Simulation
 from thinkalike.inference.geometry_tests import geometry_tests
-from thinkalike.inference.sentences import plan_sentences
+from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.left_out import left_out_matrices
+from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.measures import get_measure
 from thinkalike.stimuli import Stimuli
 from thinkalike.stimuli.differences import FeatureDifferences, code_features
@@ -169,10 +171,102 @@ def coverage(n: int, seed: int, *, measure: str) -> list[Claim]:
     return found
 
 
+# ---------------------------------------------------------------- the null of unrelated layers
+def unrelated(rng: Generator, n: int, *, place: float, unequal: bool) -> Drawn:
+    """Two systems that have nothing in common but that both may see the place of a word in its sentence."""
+    lengths = rng.integers(2, 5, size=n) if unequal else np.full(n, 3)
+    sentence = np.repeat(np.arange(n), lengths)
+    position = np.concatenate([np.arange(length) for length in lengths])
+    layers = []
+    for _ in ("a", "b"):
+        of_place, of_sentence = place * rng.normal(size=(4, UNITS)), rng.normal(size=(n, UNITS))
+        X = of_place[position] + of_sentence[sentence] + rng.normal(size=(len(sentence), UNITS))
+        layers += [X + 0.5 * k * rng.normal(size=X.shape) for k in range(LAYERS)]
+    return Drawn(sentence, layers)
+
+
+UNRELATED: dict[str, World] = {
+    "nothing shared": partial(unrelated, place=0.0, unequal=False),
+    "both see the place of a word": partial(unrelated, place=2.0, unequal=False),
+    "the same, sentences of 2 to 4 words": partial(unrelated, place=2.0, unequal=True),
+}
+
+
+def null_level(n: int, seed: int, *, measure: str) -> list[Claim]:
+    """How often unrelated systems get p ≤ 0.05, for the mean over layers and for the best layers."""
+    found = []
+    names = [f"{system}:{layer}" for system, layer in ROWS]
+    for world, draw in UNRELATED.items():
+        rng, means, bests = np.random.default_rng(seed), [], []
+        for k in range(n):
+            drawn = draw(rng, 30)
+            plan = plan_sentences(drawn.sentence, len(drawn.sentence), ranges=False, permutations=99, seed=k)
+            null = plan.null(get_measure(measure), drawn.layers, names)
+            assert null is not None
+            _, tests = geometry_tests(null.observed, ROWS, null=null)
+            block = next(t for t in tests if t.a != t.b)
+            means.append(block.p_mean <= 0.05)
+            bests.append(block.p_best <= 0.05)
+        for what, small in (("block mean", means), ("best layers", bests)):
+            share = float(np.mean(small))
+            found.append(Claim(f"p ≤ 0.05 of unrelated systems, {what}, {measure}", world, *LEVEL, share, n))
+    return found
+
+
+# ---------------------------------------------------------------- what features explain of RSA
+STRENGTHS: dict[str, tuple[float, float, int]] = {
+    "strong features": (1.0, 0.5, 2),
+    "weak features": (0.4, 1.0, 3),
+    "few strong, many weak": (0.5, 1.0, 4),
+    "much noise": (0.7, 2.0, 5),
+}
+
+
+def explained_by_features(n: int, seed: int) -> list[Claim]:
+    """Coverage of the range of the share of RSA that a sum over features explains."""
+    found = []
+    n_features = _pool("untangled")[1].shape[1]
+    for world, (scale, noise, fixed) in STRENGTHS.items():
+        spread = 1.5 if "few" in world else 0.7
+        strengths = scale * np.random.default_rng(fixed).lognormal(0, spread, size=(1, n_features))
+        other = strengths * np.random.default_rng(fixed + 10).lognormal(0, 0.3, size=(2, n_features))
+        draw = partial(of_features, grammar="untangled", strengths=other, seed=fixed, noise=noise)
+        large = np.random.default_rng(98)
+        true = float(np.mean([_shares(draw(large, LARGE))[0] for _ in range(10)]))
+        rng, held = np.random.default_rng(seed), []
+        for _ in range(n):
+            drawn = draw(rng, SENTENCES)
+            share, without = _shares(
+                drawn, plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0)
+            )
+            low, high, _error = jackknife_range(share, without)
+            held.append(low <= true <= high)
+        about = f"{world} (true share {true:.2f})"
+        found.append(Claim("95 % range of the share explained", about, *COVERAGE, float(np.mean(held)), n))
+    return found
+
+
+def _shares(drawn: Drawn, plan: SentencePlan | None = None) -> tuple[float, Floats]:
+    """The share in all sentences, and without each part of them."""
+    kept = () if plan is None else plan.kept
+    found = left_out_matrices(
+        "rsa", drawn.layers, kept or [np.arange(len(drawn.sentence))], differences=drawn.features
+    )
+    assert found.explained is not None
+    assert found.whole_explained is not None
+    without = found.explained[:, 0, 1] / found.values[:, 0, 1]
+    return float(found.whole_explained[0, 1] / found.whole[0, 1]), without
+
+
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     **{
         f"ranges-{measure}": (partial(coverage, measure=measure), 300)
         for measure in ("rsa", "rsa-pearson", "rsa-cosine", "cka", "cka-rbf")
     },
+    **{
+        f"null-{measure}": (partial(null_level, measure=measure), 400)
+        for measure in ("rsa", "cka", "cka-rbf")
+    },
+    "share-explained": (explained_by_features, 300),
 }
 """Name → the simulation, and the draws of a full run"""
