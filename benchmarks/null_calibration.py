@@ -18,8 +18,8 @@ import torch
 
 from thinkalike.inference.null_calibration import calibrate, null_values, sentence_orders
 
-LAYERS, ITEMS, UNITS, PERMUTATIONS = (13, 25), 1000, 128, 200
-PART = 6
+LAYERS, ITEMS, UNITS, PERMUTATIONS = (13, 25), 1000, 768, 200
+PART = 2
 """Permutations that the other side is measured on"""
 RESULTS = Path(__file__).parent / "results" / "null_calibration.json"
 

@@ -148,3 +148,23 @@ def test_every_recipe_has_a_page_in_the_navigation(gallery: Any) -> None:
     assert gallery.on_config(config).nav[1] == {
         "Gallery": ["gallery/index.md", {"planted": "gallery/planted/index.md"}]
     }
+
+
+def test_every_simulation_is_on_the_page_of_certainty(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "certainty.md").read_text("utf-8")
+    made = hook("calibration")
+    row = {"name": "p | q", "world": "w", "goal_low": 0.03, "goal_high": 0.07, "error": 0.011, "n": 400}
+    rows = {
+        "ranges-a": [row | {"found": 0.05, "holds": True}],
+        "of-others": [row | {"found": 0.09, "holds": False, "world": "elsewhere"}],
+    }
+    monkeypatch.setattr(made, "RESULTS", tmp_path / "calibration.json")
+    made.RESULTS.write_text(json.dumps(rows), encoding="utf-8")
+    text = made.on_page_markdown(page)
+    assert text.count("| p \\| q | w | 3–7 % | 5.0 ± 1.1 % | 400 |") == 1
+    assert text.count("| p \\| q | elsewhere | 3–7 % | **9.0 ± 1.1 %**, missed | 400 |") == 1
+    assert "<!-- calibration" not in text
+    assert "*Not simulated yet.*" in text
+    assert made.on_page_markdown("# Other page") == "# Other page"
