@@ -15,6 +15,7 @@ ROOT = Path(thinkalike.__file__).parent
 
 # A package may import only from those that stand before it.
 ORDER = [
+    "types",
     "errors",
     "machine",
     "files",

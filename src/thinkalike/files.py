@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thinkalike.errors import DamagedFile, StoreError
+from thinkalike.types import Facts, Json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,7 @@ def writing(path: Path | str) -> Iterator[None]:
         raise StoreError(f"{path} cannot be written ({reason}): {out}.") from error
 
 
-def write_json(content: Mapping[str, Any], path: Path) -> str:
+def write_json(content: Facts, path: Path) -> str:
     """Write plain values with indentation, NaN as null; returns the seal.
 
     Examples
@@ -122,17 +123,17 @@ def write_json(content: Mapping[str, Any], path: Path) -> str:
     return str(seal_of(data))
 
 
-def sealed_json(content: Mapping[str, Any]) -> bytes:
+def sealed_json(content: Facts) -> bytes:
     """What `write_json` writes."""
     marked = {SEAL: (MARK + ZEROS).decode(), **plain(content)}
     text = json.dumps(marked, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return _sealed(text.encode(), last=False)
 
 
-def read_json(path: Path, *, way_out: str = ANEW) -> dict[str, Any]:
+def read_json(path: Path, *, way_out: str = ANEW) -> Json:
     """What `write_json` wrote; `DamagedFile` if it is not there or not that."""
     with reading(path, way_out):
-        content: dict[str, Any] = json.loads(read_sealed(path, way_out=way_out))
+        content: Json = json.loads(read_sealed(path, way_out=way_out))
         del content[SEAL]
         return content
 
@@ -169,7 +170,7 @@ def read_table(path: Path, *, seal: str | None = None, way_out: str = ANEW) -> p
         return pq.read_table(pa.BufferReader(data)).to_pandas()
 
 
-def write_arrays(arrays: Mapping[str, np.ndarray], path: Path, *, about: Mapping[str, Any]) -> str:
+def write_arrays(arrays: Mapping[str, np.ndarray], path: Path, *, about: Facts) -> str:
     """Write an .npz file of arrays, and of plain values under the name `about`; returns the seal."""
     buffer = io.BytesIO()
     text = json.dumps(plain(about), ensure_ascii=False, allow_nan=False)
@@ -179,7 +180,7 @@ def write_arrays(arrays: Mapping[str, np.ndarray], path: Path, *, about: Mapping
     return write_sealed(buffer.getvalue(), path, last=True)
 
 
-def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarray], Json]:
     """The arrays and the plain values that `write_arrays` wrote."""
     data = read_sealed(path, way_out=way_out)
     with reading(path, way_out), np.load(io.BytesIO(data), allow_pickle=False) as file:

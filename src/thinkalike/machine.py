@@ -12,6 +12,8 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from thinkalike.types import Option
+
 CACHE = "THINKALIKE_CACHE"
 ISA = "ONEDNN_MAX_CPU_ISA"
 WITHOUT_AMX = "AVX512_CORE_BF16"
@@ -46,7 +48,7 @@ def _announces_amx(cpuinfo: Path) -> bool:
     return "amx_tile" in flags.split()
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(**options: Option) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit` with `options`, whose machine code is kept in our cache directory.
 
     `NUMBA_CACHE_DIR` goes before it. Where neither can be written to, nothing is kept: Numba alone would

@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from thinkalike.files import writing
 from thinkalike.progress import progress
+from thinkalike.types import Facts
 
 LOCK = "owner.lock"
 """In the folder, while someone works there"""
@@ -56,7 +57,7 @@ def _acquired(lock: FileLock, seconds: float) -> bool:
     return True
 
 
-def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+def differences(theirs: Facts, ours: Facts) -> str:
     """What differs between two descriptions, in words; of digests only that they do.
 
     Examples
@@ -80,7 +81,7 @@ def _is_digest(value: Any) -> bool:
     return isinstance(value, str) and len(value) >= 16 and set(value) <= set("0123456789abcdef")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if value is None or _is_digest(value):
         return "none" if value is None else "some"
     text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
+
+from thinkalike.types import Facts
 
 RUNNING_MODELS = ("thinkalike", "torch", "transformers", "tokenizers")
 ANALYSING = (
@@ -28,6 +29,6 @@ def versions(packages: Sequence[str] = ANALYSING) -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def digest_of(settings: Mapping[str, Any]) -> str:
+def digest_of(settings: Facts) -> str:
     """SHA-256 of plain values, independent of their order."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()

@@ -13,6 +13,7 @@ import pandas as pd
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts, Json
 
 ARRAY_FILES = (".npy", ".npz", ".zarr")
 STORE = "zarr.json"
@@ -59,13 +60,13 @@ def open_activations(system: Any, name: str) -> Any:
     return replace(given, system=name) if is_named and given.system != name else given
 
 
-def named_systems(systems: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+def named_systems(systems: Sequence[Any] | Facts) -> Json:
     """Systems by name: that of a mapping, their own, or that of the path."""
     if isinstance(systems, Mapping) and not isinstance(systems, Activations):
         return {str(name): system for name, system in systems.items()}
     if isinstance(systems, (str, os.PathLike, Activations)) or hasattr(systems, "shape"):
         systems = [systems]
-    named: dict[str, Any] = {}
+    named: Json = {}
     for place, system in enumerate(systems, start=1):
         if isinstance(system, (str, os.PathLike)):
             name = name_of(str(system))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -18,7 +17,7 @@ class ModelInputs:
     """What the model is shown: texts in `stimuli`, or images or sounds in `inputs`, one per item."""
 
     stimuli: Stimuli
-    inputs: Sequence[Any] | None
+    inputs: Sequence[object] | None
     has_digest: bool
 
     @property
@@ -27,7 +26,7 @@ class ModelInputs:
         return texts if self.inputs is None else f"{texts}:{fingerprint_inputs(self.inputs)}"
 
 
-def as_model_inputs(stimuli: Stimuli | Sequence[Any], inputs: Sequence[Any] | None) -> ModelInputs:
+def as_model_inputs(stimuli: Stimuli | Sequence[object], inputs: Sequence[object] | None) -> ModelInputs:
     """Make items of what was given. A string is a text; anything else is an image or a sound."""
     if isinstance(stimuli, Stimuli):
         if inputs is not None and len(inputs) != len(stimuli):

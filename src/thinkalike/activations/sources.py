@@ -14,6 +14,7 @@ import numpy as np
 from thinkalike.activations.rows import first_difference
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
+from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import xarray
@@ -125,7 +126,7 @@ def to_xarray(activations: Activations) -> xarray.Dataset:
 
 
 def from_cache(
-    cache: Mapping[str, Any],
+    cache: Facts,
     *,
     system: str = "model",
     names: Mapping[Any, str] | Sequence[str] | None = None,

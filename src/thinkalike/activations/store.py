@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from thinkalike.activations.rows import counted, first_difference
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.types import Facts, Option
 
 if TYPE_CHECKING:
     import xarray
@@ -71,7 +72,7 @@ class Activations(Mapping[Layer, "Array"]):
     item_names: tuple[str, ...]
     n_units: tuple[int, ...]
     stimuli_digest: str | None
-    metadata: Mapping[str, Any]
+    metadata: Facts
     _read: Callable[[int], Array] = field()
 
     def __getitem__(self, layer: Layer) -> Array:
@@ -136,7 +137,7 @@ class Activations(Mapping[Layer, "Array"]):
         system: str = "arrays",
         items: Sequence[str] | None = None,
         stimuli: Stimuli | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Facts | None = None,
     ) -> Activations:
         """Activations from a mapping of layer name to an array or tensor of shape (n_items, n_units).
 
@@ -176,21 +177,21 @@ class Activations(Mapping[Layer, "Array"]):
         )
 
     @classmethod
-    def from_xarray(cls, data: xarray.Dataset | xarray.DataArray, **options: Any) -> Activations:
+    def from_xarray(cls, data: xarray.Dataset | xarray.DataArray, **options: Option) -> Activations:
         """Activations from labelled arrays; see `sources.from_xarray`."""
         from thinkalike.activations.sources import from_xarray
 
         return from_xarray(data, **options)
 
     @classmethod
-    def from_cache(cls, cache: Mapping[str, Any], **options: Any) -> Activations:
+    def from_cache(cls, cache: Facts, **options: Option) -> Activations:
         """Activations from a cache of TransformerLens or nnsight; see `sources.from_cache`."""
         from thinkalike.activations.sources import from_cache
 
         return from_cache(cache, **options)
 
     @classmethod
-    def open(cls, path: str | Path, **options: Any) -> Activations:
+    def open(cls, path: str | Path, **options: Option) -> Activations:
         """Activations from a store of ours, or any Zarr group, `.npz`, `.npy` or folder of them."""
         from thinkalike.activations.sources import open_path
 
@@ -209,7 +210,9 @@ class Activations(Mapping[Layer, "Array"]):
         return to_xarray(self)
 
 
-def refuse_nonfinite(matrix: npt.NDArray[Any], *, layer: Layer, items: Sequence[str], system: str) -> None:
+def refuse_nonfinite(
+    matrix: npt.NDArray[np.generic], *, layer: Layer, items: Sequence[str], system: str
+) -> None:
     """Raise `InvalidInput` that names the layer and the first item with a NaN or an infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(matrix.sum()):  # one fast pass; a sum that overflows says nothing yet

@@ -24,6 +24,7 @@ from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
 from thinkalike.ownership import LOCK, owning
+from thinkalike.types import Facts, Option
 
 ROWS_AT_ONCE = 1024
 
@@ -47,7 +48,7 @@ class Writer:
         self,
         path: str | Path,
         *,
-        attributes: Mapping[str, Any],
+        attributes: Facts,
         items: Sequence[str],
         positions: np.ndarray,
         n_units: Sequence[int],
@@ -108,7 +109,7 @@ class MemoryWriter:
     def __init__(
         self,
         *,
-        attributes: Mapping[str, Any],
+        attributes: Facts,
         items: Sequence[str],
         positions: np.ndarray,
         n_units: Sequence[int],
@@ -170,7 +171,7 @@ def _digest(activations: Activations) -> str:
     return digest.hexdigest()
 
 
-def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
+def check_free(path: str | Path, attributes: Facts) -> None:
     """Raise unless there is nothing at `path`, or a store of the same content."""
     found = describe(path)
     if found is None:
@@ -209,7 +210,7 @@ def writing(path: str | Path) -> Iterator[None]:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _array(group: zarr.Group, name: str, **layout: Any) -> Any:
+def _array(group: zarr.Group, name: str, **layout: Option) -> Any:
     """The array if it is there, else a new one; another process may create it at the same time."""
     if name not in group:
         try:
@@ -226,7 +227,7 @@ def _array(group: zarr.Group, name: str, **layout: Any) -> Any:
 
 
 @contextmanager
-def owning_store(path: str | Path, attributes: Mapping[str, Any]) -> Iterator[None]:
+def owning_store(path: str | Path, attributes: Facts) -> Iterator[None]:
     """Be the one who fills the store at `path`; for a place on the network that is not known."""
     if not is_local(path):
         yield

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered
+from thinkalike.types import Json
 
 
 def similarity_matrix(
@@ -136,8 +136,8 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     name = alt.Chart(names).encode(text="name:N")
     tick = alt.Chart(ticks).encode(text="name:N")
     across, down = alt.X("middle:Q", axis=None), alt.Y("middle:Q", axis=None)
-    large: dict[str, Any] = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
-    small: dict[str, Any] = {"fontSize": 9, "color": theme.muted}
+    large: Json = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
+    small: Json = {"fontSize": 9, "color": theme.muted}
     return [
         name.mark_text(baseline="bottom", dy=-17, **large).encode(x=across, y=alt.value(0)),
         name.mark_text(baseline="bottom", angle=270, dy=-17, **large).encode(y=down, x=alt.value(0)),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, layered, system_color, system_shape
+from thinkalike.types import Json
 
 
 def word_map(
@@ -106,7 +106,7 @@ def system_map(
     return layered(points, names, width=320, height=320, title=title)
 
 
-def _free_axes(extent: float) -> dict[str, Any]:
+def _free_axes(extent: float) -> Json:
     """Axes without numbers: on a map only distances mean anything."""
     scale = alt.Scale(domain=[-extent, extent], nice=False)
     return {"x": alt.X("x:Q", scale=scale, axis=None), "y": alt.Y("y:Q", scale=scale, axis=None)}

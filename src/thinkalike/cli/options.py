@@ -14,12 +14,13 @@ import typer
 
 from thinkalike.errors import InvalidInput
 from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES, local_folder
+from thinkalike.types import Json, Option
 
 NOT_TO_WRITE_TO = ("memory", "http", "https")
 FIGURES = (".png", ".svg", ".pdf", ".html")
 
 
-def asked(**options: Any) -> dict[str, Any]:
+def asked(**options: Option) -> Json:
     """Those that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -40,7 +41,7 @@ def names_of(texts: Sequence[str] | None) -> list[str] | None:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def only_with(condition: bool, needed: str, **options: Any) -> None:
+def only_with(condition: bool, needed: str, **options: Option) -> None:
     """Refuse options that nothing would look at; `needed` says what they need."""
     idle = [f"--{name.replace('_', '-')}" for name in asked(**options)]
     if idle and not condition:
@@ -70,12 +71,12 @@ def _figure(value: Path | None) -> Path | None:
     return _place(value)
 
 
-def place(help: str, **more: Any) -> Any:
+def place(help: str, **more: Option) -> Any:
     """An option that names a folder or file of this machine to write to."""
     return typer.Option(help=help, callback=_place, **more)
 
 
-def address(help: str, **more: Any) -> Any:
+def address(help: str, **more: Option) -> Any:
     """An option that names a folder, or any fsspec address that can be written to."""
     return typer.Option(help=help, callback=_address, **more)
 

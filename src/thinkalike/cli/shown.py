@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thinkalike.cli.options import asked, names_of
+from thinkalike.types import Json, Option
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
@@ -64,8 +65,8 @@ def features_asked(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     kind: Sequence[str] | None = None,
-    **others: Any,
-) -> dict[str, Any]:
+    **others: Option,
+) -> Json:
     """`--features`, `--drop` and `--kind` as `Stimuli` takes them."""
     from thinkalike.stimuli.kinds import parse_kinds
 

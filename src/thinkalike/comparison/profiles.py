@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import pandas as pd
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats, Layer, Row, find_layer
+from thinkalike.types import Facts, Json
 
 if TYPE_CHECKING:
     import altair as alt
@@ -82,7 +82,7 @@ class Profile:
     """(n_layers, n_folds, n_features)"""
     scores: Floats = field()
     """(n_layers, n_folds) held-out ρ between predicted and neural distances"""
-    settings: Mapping[str, Any]
+    settings: Facts
     """Preset, distance, folds, α and whatever else changes the numbers"""
     stimuli_digest: str | None
     strengths: Floats | None = field(default=None)
@@ -94,7 +94,7 @@ class Profile:
     diagnostics: LayerDiagnostics | None = None
     replicates: Replicates | None = None
     """For ranges and reliability; None if none were asked for"""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Facts = field(default_factory=dict)
     """Of the activations: model, revision, pooling, versions"""
 
     def __post_init__(self) -> None:
@@ -186,7 +186,7 @@ class Profile:
     def to_frame(self) -> pd.DataFrame:
         """One row per layer and feature: importance, its spread over folds, its range if any, strength."""
         n_layers, n_features = len(self.layers), len(self.features)
-        columns: dict[str, Any] = {
+        columns: Json = {
             "system": self.system,
             "layer": np.repeat(np.array(self.layers, dtype=object), n_features),
             "relative_depth": np.repeat(relative_depth(n_layers), n_features),
@@ -226,7 +226,7 @@ class Profile:
     def layer_frame(self) -> pd.DataFrame:
         """One row per layer: ρ, its spread, range and ceiling, reliability, and the diagnostics."""
         n_layers = len(self.layers)
-        columns: dict[str, Any] = {
+        columns: Json = {
             "system": self.system,
             "layer": np.array(self.layers, dtype=object),
             "relative_depth": relative_depth(n_layers),

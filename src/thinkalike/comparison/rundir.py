@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.files import file_name, plain, read_json, read_sealed, reading, seal_of, write_json
 from thinkalike.ownership import LOCK, differences, owning
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts, Json
 
 FORMAT = 2
 FREE = ("resamples",)
@@ -45,7 +45,7 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def owned(cls, root: Path, stimuli: Stimuli, identity: Mapping[str, Any]) -> Iterator[RunDirectory]:
+    def owned(cls, root: Path, stimuli: Stimuli, identity: Facts) -> Iterator[RunDirectory]:
         """A new run, or the one that is there if it has the same stimuli and settings; ours for the block."""
         run = cls(root)
         ours = {"stimuli": stimuli.digest, **{k: v for k, v in identity.items() if k not in FREE}}
@@ -58,7 +58,7 @@ class RunDirectory:
                 write_json({"format": FORMAT, **kept, **described, "stimuli": seal}, run.manifest_path)
             yield run
 
-    def refuse_other(self, described: Mapping[str, Any], *, busy: bool) -> None:
+    def refuse_other(self, described: Facts, *, busy: bool) -> None:
         """Raise if the folder holds, or is becoming, something else than the run that is described."""
         if self.manifest_path.exists():
             found = self.manifest()
@@ -97,7 +97,7 @@ class RunDirectory:
     def tables(self) -> Path:
         return self.root / "tables"
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Json:
         found = read_json(self.manifest_path, way_out=f"delete {self.root} and run the comparison again")
         if found.get("format") != FORMAT:
             raise StoreError(
@@ -112,7 +112,7 @@ class RunDirectory:
     def profile_path(self, system: str) -> Path:
         return self.root / "systems" / file_name(system) / "profile"
 
-    def profile(self, system: str, settings: Mapping[str, Any]) -> Profile | None:
+    def profile(self, system: str, settings: Facts) -> Profile | None:
         """The profile that an earlier call made of this system with these settings, if any."""
         try:
             found = load_profile(self.profile_path(system))
@@ -180,7 +180,7 @@ def load_comparison(root: Path) -> Comparison:
         return _comparison(run, manifest["results"], manifest["stimuli"])
 
 
-def _comparison(run: RunDirectory, results: Mapping[str, Any], seal: str) -> Comparison:
+def _comparison(run: RunDirectory, results: Facts, seal: str) -> Comparison:
     copies: Mapping[str, str] = (results["controls"] or {}).get("systems", {})
     read_sealed(run.stimuli_path, seal=seal, way_out=AGAIN)
     stimuli = Stimuli.from_table(run.stimuli_path)
@@ -218,7 +218,7 @@ def _counts(stimuli: Stimuli) -> dict[str, int]:
     }
 
 
-def _unlike(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+def _unlike(theirs: Facts, ours: Facts) -> str:
     """How two runs differ: by what was shown if that can be counted, and by settings."""
     there, here = theirs["shown"], ours["shown"]
     counts = [f"{there[name]} {name} there, {here[name]} here" for name in here if there[name] != here[name]]

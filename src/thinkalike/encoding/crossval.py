@@ -16,12 +16,13 @@ from thinkalike.encoding.fitting import FoldFit, fit_folds
 from thinkalike.encoding.importance import importance
 from thinkalike.encoding.pairfolds import PairPlan, fit_pairs, plan_pairs
 from thinkalike.encoding.plan import EncodingPlan, Features, plan_encoding
-from thinkalike.encoding.settings import Option, Settings, make_settings
+from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
 from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.progress import progress
+from thinkalike.types import Option
 
 Layers = Mapping[Layer, npt.ArrayLike] | npt.ArrayLike
 """Label → array (n_items, n_units), as Activations are, or one such array"""

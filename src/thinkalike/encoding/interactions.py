@@ -12,8 +12,9 @@ from scipy import stats
 from thinkalike.encoding.crossval import fit_layer, make_plan
 from thinkalike.encoding.importance import importance, interaction_players, interactions_from, pattern_space
 from thinkalike.encoding.plan import Features
-from thinkalike.encoding.settings import Option, Settings
+from thinkalike.encoding.settings import Settings
 from thinkalike.errors import UnknownName
+from thinkalike.types import Option
 
 INTERACTION_METHODS = ("expected", "drop")
 

@@ -18,10 +18,11 @@ from thinkalike.encoding.folds import as_labels, balanced_folds, context_groups,
 from thinkalike.encoding.importance import PERMUTING, PatternSpace, Player, make_players, pattern_space
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
-from thinkalike.encoding.settings import Option, Settings, make_settings
+from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import QuadraticTarget, Target
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
+from thinkalike.types import Option
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli

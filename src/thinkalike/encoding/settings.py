@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,9 +18,8 @@ from thinkalike.options import LARGEST_SEED, refuse_other_names, whole_number
 from thinkalike.pairs.distances import DISTANCES, DistanceLike
 from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.stimuli.differences import MISSING, ORDERED
+from thinkalike.types import Option
 
-Option: TypeAlias = Any
-"""The value of a setting by its name: `Settings` knows its type, and checks it"""
 ALPHAS = tuple(float(a) for a in 10.0 ** np.arange(-4, 5))
 
 

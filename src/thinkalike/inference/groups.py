@@ -7,7 +7,7 @@ the groups is tested by relabelling them (`separation.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
+from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -40,7 +41,7 @@ class GroupComparison:
     """One row per layer: how much farther apart models of different groups are than models of one, all groups
     counting alike (between − within for distances, the reverse for similarities), with low, high, p of that
     layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05"""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Facts = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per layer and pair of groups."""

@@ -39,7 +39,11 @@ class Range(NamedTuple):
 
 
 def left_out(
-    sentences: Sequence[Any] | npt.NDArray[Any] | None, n_items: int, *, parts: int = PARTS, seed: int = 0
+    sentences: Sequence[Any] | npt.NDArray[np.generic] | None,
+    n_items: int,
+    *,
+    parts: int = PARTS,
+    seed: int = 0,
 ) -> Iterator[Indices]:
     """For each part, the items that stay when it is left out. Sentences are dealt at random.
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from thinkalike.errors import UnknownName
+from thinkalike.types import Facts, Json
 
 if TYPE_CHECKING:
     import altair as alt
@@ -79,7 +80,7 @@ class Figure:
     """`Figure 2`; empty for a figure that the paper has not"""
 
     @cached_property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Json:
         """As Vega-Lite; not validated, which would take longer than to draw it."""
         return self.chart.to_dict(validate=False)
 
@@ -131,7 +132,7 @@ class Findings:
     statements: tuple[Statement, ...]
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Facts = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What a reader should know before the figures: what was shown, and what is missing"""
 

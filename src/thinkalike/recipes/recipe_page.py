@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import thinkalike
 from thinkalike.charts.theme import DARK, LIGHT, THEMES, counterparts
@@ -14,6 +13,7 @@ from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Findings, Table
 from thinkalike.recipes.registry import Recipe
 from thinkalike.report.page import asset, chart_library, css_variables, environment
+from thinkalike.types import Facts
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
@@ -76,7 +76,7 @@ def number(value: float | None) -> str:
     return text.replace("-", "−")
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def flat(values: Facts, prefix: str = "") -> list[tuple[str, str]]:
     """Nested settings as lines of text."""
     lines: list[tuple[str, str]] = []
     for key, value in plain(values).items():
@@ -92,7 +92,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     value = plain(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.types import Facts, Json
 
 
 class File(str):
@@ -33,7 +34,7 @@ class RecipeSettings:
     models_folder: str | None = None
     seed: int = 0
 
-    def changed(self, recipe: str, changes: Mapping[str, Any]) -> Self:
+    def changed(self, recipe: str, changes: Facts) -> Self:
         """These settings with some of them replaced; a name or value that cannot be is refused."""
         types = get_type_hints(type(self))
         known = [field.name for field in fields(self) if field.name not in ("scale", "models_folder")]
@@ -42,11 +43,11 @@ class RecipeSettings:
                 raise UnknownName.among(f"setting of {recipe}", name, known)
         return replace(self, **{name: fitted(name, value, types[name]) for name, value in changes.items()})
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Json:
         """Name → value, as they are kept and shown."""
         return asdict(self)
 
-    def only(self, *names: str) -> dict[str, Any]:
+    def only(self, *names: str) -> Json:
         """Some of them by name, for calls and keys that take just these."""
         return {name: getattr(self, name) for name in names}
 

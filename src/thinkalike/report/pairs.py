@@ -16,6 +16,7 @@ from thinkalike.comparison.profiles import importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.labels import Floats, row_name, systems_of
 from thinkalike.report.frames import row_importance
+from thinkalike.types import Json
 
 _MAP_STEPS = 999  # word maps are at most a few hundred pixels wide
 
@@ -74,7 +75,7 @@ def sentences(comparison: Comparison) -> tuple[list[str], npt.NDArray[np.int64]]
     return list(texts), np.array(which, dtype=np.int64)
 
 
-def pair_data(comparison: Comparison) -> dict[str, Any]:
+def pair_data(comparison: Comparison) -> Json:
     """Plain numbers for the page, as short as they can be written.
 
     Matrices are flat, row by row; contributions and sentences are over pairs i < j.
@@ -103,7 +104,7 @@ def pair_data(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _word_data(comparison: Comparison) -> dict[str, Any] | None:
+def _word_data(comparison: Comparison) -> Json | None:
     if comparison.word_maps is None:
         return None
     words, contexts = item_labels(comparison.word_maps, comparison.stimuli)

@@ -14,6 +14,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.text import PADDING, PackedText
 from thinkalike.systems.batch import Batch, Ints, tokenise
 from thinkalike.systems.heads import Task
+from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -171,7 +172,9 @@ class Examples:
         return np.stack(drawn) < MASKED_SHARE
 
 
-def text_examples(packed: PackedText, *, task: Task | None, tokenizer: Any, by_document: bool) -> Examples:
+def text_examples(
+    packed: PackedText, *, task: Task | None, tokenizer: Tokenizer, by_document: bool
+) -> Examples:
     """Packed text as questions: the next token, or hidden ones.
 
     A unit is the document of the predicted token, or the passage when `by_document` is False.
@@ -191,7 +194,7 @@ def text_examples(packed: PackedText, *, task: Task | None, tokenizer: Any, by_d
     return Examples(tokens, ahead, next_units)
 
 
-def labelled_examples(data: LabelledTexts, *, tokenizer: Any, length: int) -> Examples:
+def labelled_examples(data: LabelledTexts, *, tokenizer: Tokenizer, length: int) -> Examples:
     """Every text a sequence of its own; longer ones are cut."""
     return Examples(
         tokenise(tokenizer, data.texts, length=length),
@@ -200,7 +203,7 @@ def labelled_examples(data: LabelledTexts, *, tokenizer: Any, length: int) -> Ex
     )
 
 
-def _mask_token(tokenizer: Any) -> int:
+def _mask_token(tokenizer: Tokenizer) -> int:
     if tokenizer.mask_token_id is None:
         raise InvalidInput("The tokenizer of a masked model has no mask token: set tokenizer.mask_token.")
     return int(tokenizer.mask_token_id)

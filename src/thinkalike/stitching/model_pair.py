@@ -12,6 +12,7 @@ from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.calling import n_embeddings
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import LoadOptions, System, check_same_tokens, open_system
+from thinkalike.types import Config, Option, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,7 +25,7 @@ def open_pair(
     *,
     names: tuple[str, str] | None = None,
     task: Task | None = None,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
 ) -> tuple[System, System]:
     """Both models; one that stands on both sides is loaded once."""
     head: Task | Literal["own"] = task or "own"
@@ -61,7 +62,7 @@ def check_pair(bottom: System, top: System) -> None:
         )
 
 
-def _opened(model: str | Path | nn.Module, options: LoadOptions, **how: Any) -> System:
+def _opened(model: str | Path | nn.Module, options: LoadOptions, **how: Option) -> System:
     """Encoder-decoders, images and sounds have no running text that goes through one stack of blocks."""
     if not isinstance(model, (str, Path)):
         _refuse_others(getattr(model, "config", None), type(model).__name__)
@@ -91,7 +92,7 @@ def _own_tokenizer(system: System) -> Any:
         return None
 
 
-def _refuse_others(config: Any, name: str) -> None:
+def _refuse_others(config: Config, name: str) -> None:
     model_type = getattr(config, "model_type", name)
     row = ARCHITECTURES.get(model_type)
     two_stacks = row.two_stacks if row else getattr(config, "is_encoder_decoder", False)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stitching.closed_form import Pair, orthogonal_solution, reduced_rank, ridge_solution
+from thinkalike.types import Option
 
 __all__ = ["KINDS", "Kind", "get_kind", "identity_start", "normalised"]
 
@@ -42,7 +43,7 @@ class Affine(Map):
 
     start: Tensor
 
-    def __init__(self, weight: Tensor, bias: Tensor, **options: Any) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor, **options: Option) -> None:
         super().__init__(bias, **options)
         self.register_buffer("start", weight.float())
         self.change = nn.Parameter(torch.zeros_like(weight, dtype=torch.float32))
@@ -147,7 +148,7 @@ def _low_rank(pair: Pair, rank: int | None) -> nn.Module:
     return LowRank(*map(_tensor, reduced_rank(pair, rank)))
 
 
-def _at_identity(make: Callable[..., nn.Module], **options: Any) -> Callable[[int], nn.Module]:
+def _at_identity(make: Callable[..., nn.Module], **options: Option) -> Callable[[int], nn.Module]:
     return lambda width: make(torch.eye(width), torch.zeros(width), **options)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +22,7 @@ from thinkalike.files import (
 )
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import Stitch
+from thinkalike.types import Facts, Json
 
 SETTINGS = "stitching.json"
 AGAIN = "run the stitching again"
@@ -69,9 +68,7 @@ def load_result(folder: Path) -> StitchResult:
         return _result(about, *tables)
 
 
-def _result(
-    about: Mapping[str, Any], penalties: pd.DataFrame, units: pd.DataFrame, curves: pd.DataFrame
-) -> StitchResult:
+def _result(about: Facts, penalties: pd.DataFrame, units: pd.DataFrame, curves: pd.DataFrame) -> StitchResult:
     stitches = tuple(Stitch(*one) for one in about["stitches"])
     numbers = range(len(stitches))
     checks = ["norm", "norm_own", "mahalanobis", "mahalanobis_own", "outside"]
@@ -96,7 +93,7 @@ def _result(
 
 def _unit_table(result: StitchResult) -> pd.DataFrame:
     """One row per unit; of each stitch the summed loss and the number right."""
-    columns: dict[str, Any] = {
+    columns: Json = {
         "count": result.counts,
         "own_loss": result.own_losses,
         "own_correct": result.own_correct,

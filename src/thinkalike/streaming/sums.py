@@ -108,7 +108,7 @@ class StreamingCKA:
         """
         return np.divide(self._top, self._all, out=np.full_like(self._top, np.nan), where=self._all > 0)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """Everything that came so far, for `restore`."""
         counts = [self.n_batches, self.n_items, self._merged]
         return {
@@ -119,7 +119,7 @@ class StreamingCKA:
             "counts": np.array(counts),
         }
 
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave."""
         self._sums, self._weights = list(state["sums"]), state["weights"].tolist()
         self._slots = {str(unit): k for k, unit in enumerate(state["units"])}

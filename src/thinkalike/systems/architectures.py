@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.registry import Registry
+from thinkalike.types import Config, Json
 
 if TYPE_CHECKING:
     from torch import nn
@@ -62,9 +63,9 @@ class Architecture:
     channels_first: bool = False
     reads_mask: bool = True
     max_length: Literal["positions", "offset positions", "any"] = "positions"
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Json = field(default_factory=dict)
 
-    def site_paths(self, site: str, config: Any) -> tuple[str, ...]:
+    def site_paths(self, site: str, config: Config) -> tuple[str, ...]:
         """From a block to the modules whose summed outputs are the `site`; empty if it has no such site."""
         return tuple(path for path in SITES[site](self, config) if path is not None)
 
@@ -74,12 +75,12 @@ Site = Callable[[Architecture, Any], Sequence[str | None]]
 the site; none, or None, where the architecture has no such site"""
 
 
-def _residual(row: Architecture, config: Any) -> Sequence[str | None]:
+def _residual(row: Architecture, config: Config) -> Sequence[str | None]:
     """The stream itself, which is not the output of a module within the block."""
     return ()
 
 
-def _block(row: Architecture, config: Any) -> Sequence[str | None]:
+def _block(row: Architecture, config: Config) -> Sequence[str | None]:
     """What a block adds last; attention and MLP together where they are added in parallel."""
     together = row.parallel is not None and getattr(config, row.parallel, False)
     return (row.attention, row.mlp) if together else (row.mixer or row.mlp,)
@@ -221,14 +222,14 @@ class Stack:
     architecture: Architecture
     model_type: str
     part: Part | None = None
-    notes: dict[str, Any] = field(default_factory=dict, repr=False)
+    notes: Json = field(default_factory=dict, repr=False)
 
     @property
     def n_blocks(self) -> int:
         return len(self.blocks)
 
     @property
-    def config(self) -> Any:
+    def config(self) -> Config:
         return self.model.config
 
     def sites(self, site: str) -> tuple[tuple[nn.Module, ...], ...]:
@@ -337,7 +338,7 @@ def _listed(root: nn.Module, path: str, model_type: str) -> list[nn.Module]:
     return list(found)
 
 
-def _in_order(listed: list[nn.Module], config: Any) -> tuple[nn.Module, ...]:
+def _in_order(listed: list[nn.Module], config: Config) -> tuple[nn.Module, ...]:
     """Spread shared blocks over the layers they serve as, as ALBERT does with its groups."""
     n_runs = getattr(config, "num_hidden_layers", len(listed))
     if not hasattr(config, "num_hidden_groups") or n_runs <= len(listed):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.types import Tokenizer
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Document = str | tuple[str, str]
@@ -74,7 +76,11 @@ class Batch:
 
 
 def tokenise(
-    tokenizer: Any, documents: Sequence[Document], *, length: int | None = None, width: int | None = None
+    tokenizer: Tokenizer,
+    documents: Sequence[Document],
+    *,
+    length: int | None = None,
+    width: int | None = None,
 ) -> Batch:
     """Texts, or pairs of texts, each a sequence as the tokenizer begins and ends it; longer ones are cut.
 

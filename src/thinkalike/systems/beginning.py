@@ -7,9 +7,9 @@ and later words look back at it. So texts should begin as they did in training, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from thinkalike.errors import InvalidInput
+from thinkalike.types import Tokenizer
 
 Bos = bool | str | None
 """True, False, "auto", or None for what the tokenizer does"""
@@ -47,7 +47,7 @@ REASONS = {
 }
 
 
-def begin_texts(tokenizer: Any, bos: Bos = "auto") -> Beginning:
+def begin_texts(tokenizer: Tokenizer, bos: Bos = "auto") -> Beginning:
     """Settle how texts begin for a tokenizer.
 
     Parameters
@@ -73,22 +73,21 @@ def begin_texts(tokenizer: Any, bos: Bos = "auto") -> Beginning:
     return _settled(tokenizer, separates or None, begun, "separator" if separates else "unknown")
 
 
-def begins_by_itself(tokenizer: Any) -> str | None:
+def begins_by_itself(tokenizer: Tokenizer) -> str | None:
     """The token that the tokenizer itself puts before a text (`<s>`, `[CLS]`), if any."""
     encoded = tokenizer("a", return_offsets_mapping=True, verbose=False)
     ids, spans = encoded["input_ids"], encoded["offset_mapping"]
     if not is_begun(tokenizer, ids, spans):
         return None
-    token: str = tokenizer.convert_ids_to_tokens(ids[0])
-    return token
+    return str(tokenizer.convert_ids_to_tokens(ids[0]))
 
 
-def is_begun(tokenizer: Any, ids: list[int], spans: list[tuple[int, int]]) -> bool:
+def is_begun(tokenizer: Tokenizer, ids: list[int], spans: list[tuple[int, int]]) -> bool:
     """Whether a tokenised text begins with a token that stands for no part of it."""
     first = {tokenizer.bos_token_id, tokenizer.cls_token_id} - {None}
     return bool(ids) and ids[0] in first and spans[0][0] == spans[0][1]
 
 
-def _settled(tokenizer: Any, bos: bool | None, begun: str | None, why: str) -> Beginning:
+def _settled(tokenizer: Tokenizer, bos: bool | None, begun: str | None, why: str) -> Beginning:
     token = {True: begun or tokenizer.bos_token, False: None, None: begun}[bos]
     return Beginning(bos, token, why, None if token else tokenizer.bos_token)

@@ -7,10 +7,9 @@ and comes here: so equal text means equal arguments.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +23,10 @@ from thinkalike.systems.hooks import FINAL_NORM, Keep, Layer, recording
 from thinkalike.systems.inject import start_from, states_of
 from thinkalike.systems.mamba.selective_scan import fused_scan
 from thinkalike.systems.words import mean_over
+from thinkalike.types import Config, Facts, Json
 
 
-def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> dict[str, Any]:
+def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> Json:
     """What `model` (the body of `stack` if not given) is called with for a batch, on its device.
 
     Filling is the model's own padding token. The decoder beside an encoder reads a start token and then the
@@ -46,7 +46,7 @@ def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> dic
     return accepted(stack, model or stack.model, given)
 
 
-def accepted(stack: Stack, model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def accepted(stack: Stack, model: nn.Module, inputs: Facts) -> Json:
     """Those of the inputs that the model takes; no cache where it could keep one."""
     names = set(inspect.signature(model.forward).parameters)
     if not stack.architecture.reads_mask:
@@ -74,7 +74,7 @@ def n_embeddings(stack: Stack) -> int | None:
         return None
 
 
-def padding_id(config: Any) -> int:
+def padding_id(config: Config) -> int:
     """The token to pad with: the model's own (RoBERTa counts positions by it) if it has one, else any."""
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     pad = getattr(text_config, "pad_token_id", None)
@@ -152,7 +152,7 @@ def layer_labels(stack: Stack, site: str, final_norm: bool = False) -> list[Laye
 
 
 def read_layers(
-    stack: Stack, inputs: Mapping[str, Any], keep: Keep, *, labels: Sequence[Layer], site: str
+    stack: Stack, inputs: Facts, keep: Keep, *, labels: Sequence[Layer], site: str
 ) -> dict[Layer, Tensor]:
     """Call the model once; what `keep` makes of each of the wanted layers."""
     with recording(stack, keep, site=site, final_norm=FINAL_NORM in labels) as record:

@@ -12,6 +12,7 @@ import google_crc32c
 import numpy as np
 
 from thinkalike.provenance import digest_of
+from thinkalike.types import Processor
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,7 +52,7 @@ def fingerprint_weights(model: nn.Module) -> str:
     return content.hexdigest()
 
 
-def fingerprint_processor(processor: Any) -> str:
+def fingerprint_processor(processor: Processor) -> str:
     """A digest of a tokenizer, or of the settings of any other processor."""
     backend = getattr(processor, "backend_tokenizer", None)
     if backend is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from thinkalike.errors import InvalidInput
 from thinkalike.systems.architectures import ARCHITECTURES
+from thinkalike.types import Config
 
 Task = Literal["causal", "masked", "classification"]
 HEADS: dict[str, str] = {
@@ -24,7 +25,7 @@ _ENDINGS: dict[str, Task] = {
 _BY_KIND: dict[str, Task] = {"decoder": "causal", "state space": "causal", "encoder": "masked"}
 
 
-def task_of(class_name: str, config: Any) -> Task:
+def task_of(class_name: str, config: Config) -> Task:
     """What a model of this class predicts; where the name of the class does not say, what its kind does."""
     for ending, task in _ENDINGS.items():
         if class_name.endswith(ending):

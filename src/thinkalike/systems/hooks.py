@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.errors import ModelError
 from thinkalike.systems.architectures import Stack
+from thinkalike.types import Answer, Json
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +23,7 @@ Keep = Callable[[Layer, "torch.Tensor"], "torch.Tensor"]
 FINAL_NORM = "final_norm"
 
 
-def first_tensor(output: Any) -> torch.Tensor:
+def first_tensor(output: Answer) -> torch.Tensor:
     """The hidden states in what a module returns: a tensor, a tuple, or a ModelOutput."""
     import torch
 
@@ -37,7 +38,7 @@ def first_tensor(output: Any) -> torch.Tensor:
     )
 
 
-def entering(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def entering(args: tuple[object, ...], kwargs: Json) -> torch.Tensor:
     """The hidden states in the arguments of a block: the first one, or that called `hidden_states`."""
     import torch
 
@@ -100,20 +101,20 @@ def recording(
     record = Recording(stack, keep)
     last = stack.n_blocks
 
-    def enter(block: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def enter(block: torch.nn.Module, args: tuple[object, ...], kwargs: Json) -> None:
         layer = record.entered(block)
         if site == "residual":
             record.add(layer, entering(args, kwargs))
 
-    def leave(block: torch.nn.Module, args: Any, output: Any) -> None:
+    def leave(block: torch.nn.Module, args: Answer, output: Answer) -> None:
         if site == "residual" and record.n_runs == last:
             record.add(last, first_tensor(output))
 
-    def answer(module: torch.nn.Module, args: Any, output: Any) -> None:
+    def answer(module: torch.nn.Module, args: Answer, output: Answer) -> None:
         # A shared block is the same module in every run: which layer this is, the count says.
         record.add(record.n_runs, first_tensor(output))
 
-    def norm(module: torch.nn.Module, args: Any, output: Any) -> None:
+    def norm(module: torch.nn.Module, args: Answer, output: Answer) -> None:
         if record.n_runs == last:  # some models use the same norm before the first block
             record.add(FINAL_NORM, first_tensor(output))
 

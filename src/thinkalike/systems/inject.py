@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING, Any
 from thinkalike.errors import InvalidInput
 from thinkalike.systems.architectures import Stack
 from thinkalike.systems.hooks import entering, first_tensor
+from thinkalike.types import Answer, Json, Option
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
 Forward = Callable[..., Any]
-Run = Callable[[int, Forward, tuple[Any, ...], dict[str, Any]], Any]
+Run = Callable[[int, Forward, tuple[object, ...], Json], Any]
 
 
 class _Reached(Exception):
     """The pass has come to the layer that was asked for; nothing after it is needed."""
 
 
-def states_at(stack: Stack, layer: int, **inputs: Any) -> torch.Tensor:
+def states_at(stack: Stack, layer: int, **inputs: Option) -> torch.Tensor:
     """The hidden states of `layer`, in the shape they have in the model; no block after it runs.
 
     Parameters
@@ -60,14 +61,14 @@ def states_at(stack: Stack, layer: int, **inputs: Any) -> torch.Tensor:
     return states_of(stack, [layer], **inputs)[layer]
 
 
-def states_of(stack: Stack, layers: Iterable[int], **inputs: Any) -> dict[int, torch.Tensor]:
+def states_of(stack: Stack, layers: Iterable[int], **inputs: Option) -> dict[int, torch.Tensor]:
     """The hidden states of several layers from one pass, which ends with the last of them."""
     wanted = set(layers)
     for layer in sorted(wanted):
         _check_layer(stack, layer)
     found: dict[int, torch.Tensor] = {}
 
-    def until(run: int, forward: Forward, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Any:
         if run in wanted:
             found[run] = entering(args, kwargs)
         if len(found) == len(wanted):
@@ -115,9 +116,9 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
     True
     """
     _check_layer(stack, layer)
-    first: dict[str, Any] = {}
+    first: Json = {}
 
-    def instead(run: int, forward: Forward, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Any:
         if run > layer:
             return forward(*args, **kwargs)
         if run == layer and args:
@@ -143,7 +144,7 @@ def _running(stack: Stack, run: Run) -> Iterator[None]:
     """Put `run(how many blocks ran before, forward, args, kwargs)` in the place of each block's forward."""
     count: Iterator[int] = iter(())
 
-    def restart(module: nn.Module, args: Any) -> None:
+    def restart(module: nn.Module, args: Answer) -> None:
         nonlocal count
         count = iter(range(stack.n_blocks))
 
@@ -167,7 +168,7 @@ def _running(stack: Stack, run: Run) -> Iterator[None]:
                 block.forward = forward
 
 
-def _with_states(answer: Any, states: torch.Tensor | None) -> Any:
+def _with_states(answer: Answer, states: torch.Tensor | None) -> Answer:
     """What a block answered, with `states` for its hidden states."""
     if isinstance(answer, (tuple, list)):
         return type(answer)((states, *answer[1:]))
@@ -176,7 +177,7 @@ def _with_states(answer: Any, states: torch.Tensor | None) -> Any:
     return states
 
 
-def _only_states(answer: Any) -> bool:
+def _only_states(answer: Answer) -> bool:
     """Whether a block answers with nothing but hidden states: no bias, cache or recurrent state."""
     if isinstance(answer, dict):
         answer = tuple(answer.values())

@@ -15,6 +15,7 @@ from thinkalike.errors import InvalidInput, MissingExtra, ModelError, Thinkalike
 from thinkalike.progress import without_bars
 from thinkalike.systems.architectures import ARCHITECTURES, Stack, layers_of
 from thinkalike.systems.names import ModelName
+from thinkalike.types import Config, Json, Model
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,7 +25,7 @@ UNUSED = {"pooler", "masked_spec_embed", "mask_token"}
 """Parts of base models that no layer depends on in evaluation, and that many checkpoints lack"""
 
 
-def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_code: bool = False) -> Any:
+def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_code: bool = False) -> Config:
     """The model's configuration, with the fields that our table sets.
 
     What the hub's cache has is taken from there, and the network is not asked.
@@ -36,7 +37,7 @@ def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_c
     for package in ("gguf", "accelerate") if gguf_file else ():
         if importlib.util.find_spec(package) is None:
             raise MissingExtra.needed(package, "gguf")
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
+    options: Json = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
     with _explained(name), _quiet():
         try:
             config = AutoConfig.from_pretrained(**name.files, **options, local_files_only=True)
@@ -53,7 +54,7 @@ def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_c
 
 def load_model(
     name: ModelName,
-    config: Any,
+    config: Config,
     *,
     dtype: str = "float32",
     device: str = "cpu",
@@ -67,7 +68,7 @@ def load_model(
     import torch
     from transformers import AutoModel
 
-    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    options: Json = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
     if name.untrained:
         with torch.random.fork_rng(), _explained(name), _quiet():
             torch.manual_seed(seed)
@@ -89,7 +90,7 @@ def load_model(
 
 def load_headed(
     name: ModelName,
-    config: Any,
+    config: Config,
     auto_class: str,
     *,
     dtype: str = "float32",
@@ -105,7 +106,7 @@ def load_headed(
     import transformers
 
     loader = getattr(transformers, auto_class)
-    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    options: Json = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
     with _explained(name), _quiet():
         if name.untrained:
             with torch.random.fork_rng():
@@ -126,7 +127,7 @@ def load_processor(
     """The model's own tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
     import transformers
 
-    loader: Any = {
+    loader: Model = {
         "text": transformers.AutoTokenizer,
         "image": transformers.AutoImageProcessor,
         "audio": transformers.AutoFeatureExtractor,

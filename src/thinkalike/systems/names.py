@@ -13,6 +13,7 @@ from typing import Any
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.systems import bundled
 from thinkalike.systems.architectures import PARTS, Part
+from thinkalike.types import Json
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ModelName:
         return f"{name}:untrained" if self.untrained else name
 
     @property
-    def files(self) -> dict[str, Any]:
+    def files(self) -> Json:
         """Where transformers finds the files."""
         if self.folder is not None:
             return {"pretrained_model_name_or_path": str(self.folder)}

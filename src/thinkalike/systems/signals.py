@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thinkalike.errors import InvalidInput, MissingExtra
+from thinkalike.types import Processor
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 POOLINGS = ("mean", "cls", "last")
 
 
-def process(processor: Any, one: Any, *, kind: str, sampling_rate: int | None) -> dict[str, torch.Tensor]:
+def process(
+    processor: Processor, one: Any, *, kind: str, sampling_rate: int | None
+) -> dict[str, torch.Tensor]:
     """One image or sound as the model wants it, with a leading axis of length 1.
 
     `one` is an array, a picture, or the path of an image file. Sounds are arrays of samples; without a
@@ -73,7 +76,7 @@ def _image(one: Any) -> Any:
 
 def equal_shapes(prepared: Sequence[Mapping[str, torch.Tensor]]) -> list[list[int]]:
     """Group inputs by the shapes of their tensors, in the order in which the shapes first come."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for i, inputs in enumerate(prepared):
         shapes = tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.items()))
         groups.setdefault(shapes, []).append(i)

@@ -17,6 +17,7 @@ from thinkalike.systems.fingerprints import fingerprint_folder, fingerprint_weig
 from thinkalike.systems.heads import HEADS, Task, task_of
 from thinkalike.systems.loading import load_config, load_headed, load_model, load_processor, pick_device
 from thinkalike.systems.names import ModelName, parse_name
+from thinkalike.types import Config, Json, Processor, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -83,8 +84,8 @@ class System:
     """
 
     name: str
-    config: Any = field(repr=False)
-    about: dict[str, Any] = field(repr=False)
+    config: Config = field(repr=False)
+    about: Json = field(repr=False)
     dtype: str
     device: str
     _load: Callable[[], tuple[nn.Module, Stack]] = field(repr=False)
@@ -110,10 +111,10 @@ class System:
         return self._identity()
 
     @property
-    def tokenizer(self) -> Any:
+    def tokenizer(self) -> Tokenizer:
         return self.processor("text")
 
-    def processor(self, kind: str) -> Any:
+    def processor(self, kind: str) -> Processor:
         """The tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
         return self._processor(kind) if self.tokenizer_given is None else self.tokenizer_given
 
@@ -131,7 +132,7 @@ def open_system(
     *,
     name: str | None = None,
     head: Task | Literal["own"] | None = None,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
 ) -> System:
     """Find a model by name, or take one that is loaded.
 
@@ -158,8 +159,8 @@ def open_system(
 def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"] | None) -> System:
     """A model from a folder, from the bundled ones, or from the hub."""
     found = parse_name(model, revision=options.revision, part=options.part, untrained=options.untrained)
-    files: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
-    gguf: dict[str, Any] = {"gguf_file": options.gguf_file}
+    files: Json = {"trust_remote_code": options.trust_remote_code}
+    gguf: Json = {"gguf_file": options.gguf_file}
     config = load_config(found, **files, **gguf)
     # The commit, where the hub gave one, so that the weights belong to the configuration.
     found = replace(
@@ -170,7 +171,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
 
     @functools.cache
     def load() -> tuple[nn.Module, Stack]:
-        where: dict[str, Any] = {"dtype": options.dtype, "device": device, "seed": seed, **files}
+        where: Json = {"dtype": options.dtype, "device": device, "seed": seed, **files}
         if task is not None:
             headed = load_headed(found, config, HEADS[task], **where)
             return headed, layers_of(headed, part=found.part, blocks=options.blocks)
@@ -213,7 +214,7 @@ def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own
     folder = Path(origin) if origin and Path(origin).is_dir() else None
     first = next(model.parameters())
 
-    def processor(kind: str) -> Any:
+    def processor(kind: str) -> Processor:
         if not origin:
             raise InvalidInput(
                 f"{name} is already loaded and does not say where from: give its tokenizer, image processor "
@@ -245,7 +246,7 @@ def open_systems(
     models: Sequence[str | Path | nn.Module] | Mapping[str, str | Path | nn.Module],
     options: LoadOptions,
     *,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
 ) -> list[System]:
     """All models of a list or mapping; no two may have one name.
 
@@ -308,7 +309,7 @@ def passage_length(systems: Sequence[System], length: int | None) -> int:
     return length or min(MOST_TOKENS, *(system.max_length or MOST_TOKENS for system in systems))
 
 
-def _default_part(config: Any) -> Part | None:
+def _default_part(config: Config) -> Part | None:
     row = ARCHITECTURES.get(config.model_type)
     two_stacks = row.two_stacks if row else getattr(config, "is_encoder_decoder", False)
     return "encoder" if two_stacks else None

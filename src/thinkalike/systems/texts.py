@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.systems.beginning import Beginning, Bos, begin_texts, is_begun
 from thinkalike.systems.words import Groups, Ints, check_pooling, tokens_of_spans
+from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
@@ -99,7 +100,7 @@ class Reader:
         How many tokens of text the model can read; None for any number.
     """
 
-    tokenizer: Any
+    tokenizer: Tokenizer
     name: str
     pooling: str = "last"
     bos: Bos = None

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.errors import ModelError
+from thinkalike.types import Facts, Model
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +59,7 @@ def fetch(name: str, folder: str | Path | None) -> Path:
         ) from error
 
 
-def _empty_decoder(sizes: Mapping[str, Any], folder: Path) -> Any:
+def _empty_decoder(sizes: Facts, folder: Path) -> Model:
     import torch
 
     from thinkalike.systems.bundled.solu import NanoDecoderConfig, NanoDecoderForCausalLM
@@ -84,7 +85,7 @@ def _empty_decoder(sizes: Mapping[str, Any], folder: Path) -> Any:
     return model
 
 
-def convert(state: Mapping[str, torch.Tensor], sizes: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def convert(state: Mapping[str, torch.Tensor], sizes: Facts) -> dict[str, torch.Tensor]:
     """Weights under TransformerLens' names → under those of our decoder."""
     import torch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.batch import Batch, Ints, tokenise
 from thinkalike.systems.calling import arguments
 from thinkalike.systems.system import LoadOptions, open_system
+from thinkalike.types import Config, Json, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +43,7 @@ class Questions:
         found: torch.Tensor = model(**self.inputs(model, rows)).logits
         return found
 
-    def inputs(self, model: nn.Module, rows: Rows) -> dict[str, Any]:
+    def inputs(self, model: nn.Module, rows: Rows) -> Json:
         """What a classifier is called with for some of the questions."""
         return arguments(layers_of(model), self.tokens.take(rows), model)
 
@@ -51,7 +52,7 @@ class Questions:
 
 
 def ask(
-    pairs: Pairs, *, classes: Sequence[str], tokenizer: Any, longest: int, device: str = "cpu"
+    pairs: Pairs, *, classes: Sequence[str], tokenizer: Tokenizer, longest: int, device: str = "cpu"
 ) -> Questions:
     """The tokens of `pairs`, cut at `longest`."""
     import torch
@@ -87,13 +88,13 @@ def accuracy(model: nn.Module, questions: Questions) -> float:
     return float(is_right(answers(model, questions), questions.right).float().mean())
 
 
-def load_classifier(source: str | Path, *, tokenizer: Any, device: str = "cpu") -> nn.Module:
+def load_classifier(source: str | Path, *, tokenizer: Tokenizer, device: str = "cpu") -> nn.Module:
     """A …ForSequenceClassification model by name or folder, in float32 and ready to run."""
     options = LoadOptions(device=device)
     return open_system(source, options, head="classification", tokenizer=tokenizer).model
 
 
-def class_names(config: Any, default: Sequence[str]) -> tuple[str, ...]:
+def class_names(config: Config, default: Sequence[str]) -> tuple[str, ...]:
     """The names of the classes as the model gives them, or `default` where it only numbers them."""
     names: Mapping[int, str] = getattr(config, "id2label", None) or {}
     given = tuple(str(names[k]).lower() for k in sorted(names))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, MissingExtra
 from thinkalike.stimuli.inference_pairs import inference_pairs
+from thinkalike.types import Facts, Json, Tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,7 @@ def right_classes(labels: Sequence[str], classes: Sequence[str]) -> npt.NDArray[
 
 
 def training_pairs(
-    n: int, *, seed: int, counterexamples: float, cases: Sequence[str], longest: int, tokenizer: Any
+    n: int, *, seed: int, counterexamples: float, cases: Sequence[str], longest: int, tokenizer: Tokenizer
 ) -> Pairs:
     """Half entailments, all of full overlap; most of the rest have hypotheses of other premises.
 
@@ -74,7 +75,7 @@ def training_pairs(
     """
     n_counter = round(n * counterexamples)
     full, follows, not_follows = {"overlap": "full"}, {"label": ENTAILMENT}, {"label": OTHER}
-    options = {"cases": cases, "longest": longest, "tokenizer": tokenizer}
+    options: Json = {"cases": cases, "longest": longest, "tokenizer": tokenizer}
     rows = _drawn(n // 2, 10 * seed, full | follows, **options)
     rows += _drawn(n_counter, 10 * seed + 1, full | not_follows, **options)
     others = _drawn(n - n // 2 - n_counter, 10 * seed + 2, full | follows, **options)
@@ -83,7 +84,7 @@ def training_pairs(
     return _pairs("in distribution", [rows[k] for k in order])
 
 
-def overlap_pairs(n: int, *, seed: int, cases: Sequence[str], longest: int, tokenizer: Any) -> Pairs:
+def overlap_pairs(n: int, *, seed: int, cases: Sequence[str], longest: int, tokenizer: Tokenizer) -> Pairs:
     """The lexical-overlap, non-entailing part of HANS, as our grammar has it."""
     sort = {"label": OTHER, "overlap": "full"}
     return _pairs(
@@ -92,7 +93,7 @@ def overlap_pairs(n: int, *, seed: int, cases: Sequence[str], longest: int, toke
 
 
 def _drawn(
-    n: int, seed: int, sort: Mapping[str, str], *, cases: Sequence[str], longest: int, tokenizer: Any
+    n: int, seed: int, sort: Mapping[str, str], *, cases: Sequence[str], longest: int, tokenizer: Tokenizer
 ) -> list[tuple[str, str, str]]:
     """`n` short pairs of one sort, equally many (give or take one) of each case."""
     found: list[tuple[str, str, str]] = []
@@ -114,7 +115,7 @@ def _drawn(
     return found
 
 
-def _n_tokens(frame: pd.DataFrame, tokenizer: Any) -> npt.NDArray[np.int64]:
+def _n_tokens(frame: pd.DataFrame, tokenizer: Tokenizer) -> npt.NDArray[np.int64]:
     encoded = tokenizer(list(frame["premise"]), list(frame["hypothesis"]))["input_ids"]
     return np.array([len(ids) for ids in encoded])
 
@@ -151,7 +152,7 @@ def _rows(name: str, file: str | Path | None) -> list[dict[str, str]]:
     return [row for row in (_named(name, row) for row in rows) if row["label"] not in ("-", "-1")]
 
 
-def _from_hub(name: str) -> Iterator[Mapping[str, Any]]:
+def _from_hub(name: str) -> Iterator[Facts]:
     if importlib.util.find_spec("datasets") is None:
         raise MissingExtra(
             f"{name} comes through 'datasets', which is not installed: pip install datasets, or give a "
@@ -162,7 +163,7 @@ def _from_hub(name: str) -> Iterator[Mapping[str, Any]]:
     return iter(load_dataset(**HUB[name]))
 
 
-def _from_file(file: Path) -> list[Mapping[str, Any]]:
+def _from_file(file: Path) -> list[Facts]:
     if not file.exists():
         raise InvalidInput(f"{file} does not exist: give a JSONL, CSV or TSV file of pairs.")
     text = file.read_text(encoding="utf-8")
@@ -174,7 +175,7 @@ def _from_file(file: Path) -> list[Mapping[str, Any]]:
     return list(csv.DictReader(text.splitlines(), delimiter=delimiter, quoting=quoting))
 
 
-def _named(name: str, row: Mapping[str, Any]) -> dict[str, str]:
+def _named(name: str, row: Facts) -> dict[str, str]:
     found = {}
     for column, spellings in COLUMNS.items():
         spelling = next((s for s in spellings if s in row), None)

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from thinkalike.recipes.brown2023_generalization.classifiers import Questions, l
 from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.batch import Batch, Bools, Ints, tokenise
 from thinkalike.systems.calling import arguments
+from thinkalike.types import Model, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +41,7 @@ def fine_tuned(
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    body: Any = base.base_model
+    body: Model = base.base_model
     config = copy.deepcopy(body.config)
     config.num_labels = questions.right.shape[1]
     order = _epochs(len(questions), batch, seed)
@@ -60,7 +61,7 @@ def fine_tuned(
 
 
 def pair_reader(
-    base: nn.Module, pairs: Pairs, *, tokenizer: Any, seed: int, steps: int, batch: int, rate: float
+    base: nn.Module, pairs: Pairs, *, tokenizer: Tokenizer, seed: int, steps: int, batch: int, rate: float
 ) -> nn.Module:
     """`base`, a masked model, trained on with pairs as BERT was: hidden words, and what belongs together.
 
@@ -76,7 +77,7 @@ def pair_reader(
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Any = copy.deepcopy(base).train()
+        model: Model = copy.deepcopy(base).train()
         stack = layers_of(model)
         judge = torch.nn.Linear(model.config.hidden_size, 2)  # reads the first token; not kept
 
@@ -98,12 +99,12 @@ def pair_reader(
     return model.eval()
 
 
-def word_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
+def word_logits(model: Model, states: torch.Tensor) -> torch.Tensor:
     """What a masked BERT or ModernBERT makes of the states of some positions."""
     return model.cls(states) if hasattr(model, "cls") else model.decoder(model.head(states))
 
 
-def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[Batch, Bools]:
+def _pair_tokens(pairs: Pairs, tokenizer: Tokenizer) -> tuple[Batch, Bools]:
     """The pairs, in the second half with hypotheses of other premises; which tokens are of the hypothesis."""
     half = len(pairs) // 2
     premises, hypotheses = (list(column) for column in zip(*pairs.texts, strict=True))
@@ -113,10 +114,10 @@ def _pair_tokens(pairs: Pairs, tokenizer: Any) -> tuple[Batch, Bools]:
     return tokens, tokens.mask & (ends.cumsum(axis=1) == 1) & ~ends
 
 
-def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Any) -> Path:
+def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Tokenizer) -> Path:
     """The folder of a model that is made once: complete, or not there."""
     if not (folder / "config.json").exists():
-        model: Any = make()
+        model: Model = make()
         with new_folder(folder) as part, without_bars():
             model.save_pretrained(part)
             tokenizer.save_pretrained(part)

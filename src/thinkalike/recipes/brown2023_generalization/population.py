@@ -66,7 +66,12 @@ def paper_population(settings: GeneralizationSettings, steps: Steps) -> Populati
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings.n_models)}
     tokenizer = open_system(locate(settings.tokenizer, folder)).tokenizer
     classes = class_names(open_system(places["0"]).config, MNLI_CLASSES)
-    shape = {"classes": classes, "tokenizer": tokenizer, "longest": settings.longest, "device": device}
+    shape: dict[str, Any] = {
+        "classes": classes,
+        "tokenizer": tokenizer,
+        "longest": settings.longest,
+        "device": device,
+    }
     inside = ask(mnli(settings.n_inside, seed=seed, file=settings.mnli_file), **shape)
     outside = ask(hans(settings.n_outside, seed=seed, file=settings.hans_file), **shape)
     key: dict[str, Any] = {"classes": classes, "data": questions_digest(inside, outside)}

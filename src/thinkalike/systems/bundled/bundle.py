@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.errors import UnknownName
 from thinkalike.progress import without_bars
+from thinkalike.types import Model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -113,7 +114,7 @@ def load_folder(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
-def model_class(folder: Path) -> Any:
+def model_class(folder: Path) -> Model:
     """The Auto class with the head that the folder's weights were trained with."""
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 

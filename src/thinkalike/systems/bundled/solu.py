@@ -14,6 +14,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrained
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
 
+from thinkalike.types import Option
+
 
 class NanoDecoderConfig(PreTrainedConfig):
     """Sizes of the decoder; `activation` is `"solu"` or `"gelu"`."""
@@ -114,8 +116,8 @@ class NanoDecoder(NanoPreTrainedModel):
         inputs_embeds: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
-        **_: Any,
-    ) -> BaseModelOutput | tuple[Any, ...]:
+        **_: Option,
+    ) -> BaseModelOutput | tuple[object, ...]:
         """Hidden states in transformers' order: embeddings, then each block; the last one after the norm."""
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         x = x + self.embed_positions(_positions(x, attention_mask))
@@ -166,8 +168,8 @@ class NanoDecoderForCausalLM(NanoPreTrainedModel, GenerationMixin):
         attention_mask: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         return_dict: bool | None = None,
-        **kwargs: Any,
-    ) -> CausalLMOutput | tuple[Any, ...]:
+        **kwargs: Option,
+    ) -> CausalLMOutput | tuple[object, ...]:
         """Logits of the next token; with `labels`, their mean cross-entropy (shifted here)."""
         kwargs.pop("use_cache", None)
         hidden = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)

@@ -8,13 +8,12 @@ are taps are kept in a ring: step t is in slot t mod taps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from thinkalike.systems.mamba.scan_maths import (
     BLOCK,
     ONE,
+    Operands,
     inner,
     kernel,
     load,
@@ -46,7 +45,11 @@ def _silu(width: int, step: np.ndarray) -> None:
 
 @kernel
 def conv_forward(
-    first: int, last: int, shape: tuple[int, int, int, int], inputs: tuple[Any, ...], results: tuple[Any, ...]
+    first: int,
+    last: int,
+    shape: tuple[int, int, int, int],
+    inputs: Operands,
+    results: Operands,
 ) -> None:
     """Run tasks `first` to `last` of batch × blocks; `shape` is (batch, time, channels, taps).
 
@@ -102,7 +105,11 @@ def _spread(
 
 @kernel
 def conv_backward(
-    first: int, last: int, shape: tuple[int, int, int, int], inputs: tuple[Any, ...], results: tuple[Any, ...]
+    first: int,
+    last: int,
+    shape: tuple[int, int, int, int],
+    inputs: Operands,
+    results: Operands,
 ) -> None:
     """The gradients of `conv_forward`: to its `inputs` comes the output's gradient.
 

@@ -18,13 +18,14 @@ gate is the right half of a projection) needs no copy and still has unit stride.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from thinkalike.systems.mamba.scan_maths import (
     BLOCK,
     ONE,
+    Operands,
+    Real,
     exp2,
     inner,
     kernel,
@@ -56,7 +57,7 @@ def _begin(width: int, steps: np.ndarray, k: int, skip: np.ndarray) -> None:
 
 
 @inner
-def _advance(width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Any, c: Any) -> None:
+def _advance(width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Real, c: Real) -> None:
     """One step of one state."""
     for i in range(width):
         h = exp2(steps[k, DELTA + i] * states[n, RATE + i]) * states[n, H + i] + steps[k, DRIVE + i] * b
@@ -72,7 +73,7 @@ def _share_decay(width: int, steps: np.ndarray, k: int, states: np.ndarray) -> N
 
 @inner
 def _advance_shared(
-    width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Any, c: Any
+    width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Real, c: Real
 ) -> None:
     """`_advance` where all states decay alike."""
     for i in range(width):
@@ -90,7 +91,11 @@ def _gate(width: int, steps: np.ndarray, k: int) -> None:
 
 @kernel
 def scan_forward(
-    first: int, last: int, shape: tuple[int, int, int, int], inputs: tuple[Any, ...], results: tuple[Any, ...]
+    first: int,
+    last: int,
+    shape: tuple[int, int, int, int],
+    inputs: Operands,
+    results: Operands,
 ) -> None:
     """Run tasks `first` to `last` of batch × blocks; `shape` is (batch, time, channels, states).
 
@@ -157,8 +162,8 @@ def _replay(
     n: int,
     moments: np.ndarray,
     m: int,
-    b: Any,
-    c: Any,
+    b: Real,
+    c: Real,
 ) -> None:
     """`_advance` that keeps what the way back needs."""
     for i in range(width):
@@ -180,9 +185,9 @@ def _retreat(
     n: int,
     moments: np.ndarray,
     m: int,
-    b: Any,
-    c: Any,
-) -> tuple[Any, Any]:
+    b: Real,
+    c: Real,
+) -> tuple[Real, Real]:
     """One step of one state, backwards, h included; returns the gradients of `b` and `c`."""
     grad_b, grad_c = steps.dtype.type(0), steps.dtype.type(0)
     for i in range(width):
@@ -201,7 +206,7 @@ def _retreat(
 
 
 @inner
-def _finish(width: int, steps: np.ndarray, k: int, skip: np.ndarray, of_skip: np.ndarray, ln2: Any) -> None:
+def _finish(width: int, steps: np.ndarray, k: int, skip: np.ndarray, of_skip: np.ndarray, ln2: Real) -> None:
     """The way back through `_begin`; the gradients of dt and u end in the slots of Δ and Δu."""
     for i in range(width):
         of_drive = steps[k, OF_DRIVE + i]
@@ -213,7 +218,11 @@ def _finish(width: int, steps: np.ndarray, k: int, skip: np.ndarray, of_skip: np
 
 @kernel
 def scan_backward(
-    first: int, last: int, shape: tuple[int, int, int, int], inputs: tuple[Any, ...], results: tuple[Any, ...]
+    first: int,
+    last: int,
+    shape: tuple[int, int, int, int],
+    inputs: Operands,
+    results: Operands,
 ) -> None:
     """The gradients of `scan_forward`: to its `inputs` come the states it kept and the output's gradient.
 

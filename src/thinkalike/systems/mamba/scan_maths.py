@@ -9,13 +9,19 @@ Numba's cache on disk looks at the files of the kernels alone: after a change he
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
 from thinkalike.machine import compiled
+
+Real: TypeAlias = Any
+"""A number as Numba has it, float32 or float64"""
+Operands: TypeAlias = tuple[Any, ...]
+"""What a kernel reads, or writes: arrays, and numbers"""
 
 BLOCK = 256  # channels that a kernel works on at a time: their states stay in the first-level cache
 
@@ -36,27 +42,27 @@ ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 _R0, _R1, _R2, _R3 = (np.float32(c) for c in (0.3333321, 0.20010763, 0.14000903, 0.14005995))
 
 
-def exp2(x: Any) -> Any:
+def exp2(x: Real) -> Real:
     """2^x for x ≤ 0."""
     return math.pow(2.0, x)
 
 
-def exp(x: Any) -> Any:
+def exp(x: Real) -> Real:
     """e^x for x ≤ 0."""
     return math.exp(x)
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: Real) -> Real:
     """log(1 + e^x) = max(x, 0) + log1p(v), v = e^-|x|; for float32, log1p(v) = 2 artanh(v / (2 + v))."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 @overload(exp2, jit_options={"fastmath": {"contract"}})  # reordering would undo the rounding trick
-def _choose_exp2(x: Any) -> Any:
+def _choose_exp2(x: Real) -> Callable[[Real], Real] | None:
     if x != types.float32:
         return exp2
 
-    def exp2_float32(x: Any) -> Any:
+    def exp2_float32(x: Real) -> Real:
         x = _LOWEST if x < _LOWEST else x  # unlike max, keeps NaN
         shifted = np.float32(x + _ROUND)
         f = x - (shifted - _ROUND)
@@ -68,22 +74,22 @@ def _choose_exp2(x: Any) -> Any:
 
 
 @overload(exp, jit_options={"fastmath": _FAST})
-def _choose_exp(x: Any) -> Any:
+def _choose_exp(x: Real) -> Callable[[Real], Real] | None:
     if x != types.float32:
         return exp
 
-    def exp_float32(x: Any) -> Any:
+    def exp_float32(x: Real) -> Real:
         return exp2(x * _LOG2_E)
 
     return exp_float32
 
 
 @overload(softplus, jit_options={"fastmath": _FAST})
-def _choose_softplus(x: Any) -> Any:
+def _choose_softplus(x: Real) -> Callable[[Real], Real] | None:
     if x != types.float32:
         return softplus
 
-    def softplus_float32(x: Any) -> Any:
+    def softplus_float32(x: Real) -> Real:
         size = abs(x)
         v = exp(-size)
         s = v / (_TWO + v)
@@ -95,7 +101,7 @@ def _choose_softplus(x: Any) -> Any:
 
 
 @inner
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Real) -> Real:
     v = exp(-abs(x))
     return (v if x < 0 else ONE) / (ONE + v)
 

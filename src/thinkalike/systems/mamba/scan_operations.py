@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,7 +15,10 @@ from torch.autograd.function import once_differentiable
 from thinkalike.errors import InvalidInput
 from thinkalike.systems.mamba.conv_kernels import conv_backward, conv_forward
 from thinkalike.systems.mamba.scan_kernels import CHUNK, scan_backward, scan_forward
-from thinkalike.systems.mamba.scan_maths import BLOCK
+from thinkalike.systems.mamba.scan_maths import BLOCK, Operands
+
+Context: TypeAlias = Any
+"""What autograd hands from the forward to the backward pass"""
 
 
 def selective_scan(
@@ -77,7 +80,7 @@ def silu_convolution(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
 
 class _SelectiveScan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Context, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         u, _, _, B, *_ = inputs
         n_batch, n_steps, n_channels = u.shape
         n_states = B.shape[2]
@@ -92,7 +95,7 @@ class _SelectiveScan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, kept = ctx.saved_tensors
         u, _, A, B, _, _, z = inputs
         n_batch, _, n_channels = u.shape
@@ -118,7 +121,7 @@ class _SelectiveScan(torch.autograd.Function):
 
 class _SiluConvolution(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Context, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         out = x.new_empty(x.shape)
         ctx.save_for_backward(x, weight, bias)
         _run(conv_forward, (*x.shape, weight.shape[1]), _conv_inputs(x, weight, bias), [out])
@@ -126,7 +129,7 @@ class _SiluConvolution(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor, ...]:
         x, weight, bias = ctx.saved_tensors
         n_channels, n_taps = weight.shape
         grad_x, grad_bias = x.new_empty(x.shape), x.new_empty(len(x), n_channels)
@@ -138,12 +141,12 @@ class _SiluConvolution(torch.autograd.Function):
 
 def _scan_inputs(
     u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, z: Tensor | None
-) -> tuple[Any, ...]:
+) -> Operands:
     gate = (_flat(u.new_empty(0)), 0) if z is None else _rows(z)
     return *_rows(u), *_rows(dt), *gate, _flat(A.t() / math.log(2)), _flat(B), _flat(C), _flat(D)
 
 
-def _conv_inputs(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Any, ...]:
+def _conv_inputs(x: Tensor, weight: Tensor, bias: Tensor) -> Operands:
     return *_rows(x), _flat(weight.flip(1).t()), _flat(bias)
 
 
@@ -163,7 +166,7 @@ def _rows(tensor: Tensor) -> tuple[np.ndarray, int]:
 
 
 def _run(
-    kernel: Callable[..., None], shape: tuple[int, ...], inputs: tuple[Any, ...], results: list[Tensor]
+    kernel: Callable[..., None], shape: tuple[int, ...], inputs: Operands, results: list[Tensor]
 ) -> None:
     """All tasks of `kernel`, which holds no lock, in as many threads as torch uses."""
     arguments = tuple(shape), inputs, tuple(_flat(result) for result in results)

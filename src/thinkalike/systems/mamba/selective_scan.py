@@ -18,12 +18,12 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from thinkalike.systems.mamba.scan_operations import selective_scan, silu_convolution
+from thinkalike.types import Answer, Model, Option
 
 __all__ = ["SWITCH", "fused_scan", "selective_scan"]
 
@@ -38,7 +38,7 @@ def fused_scan(model: nn.Module, *, enabled: bool = True) -> Iterator[None]:
     alone, as are tensors on other devices and tokens that continue a cache. Off with `enabled=False` or
     `THINKALIKE_FUSED_SCAN=0`.
     """
-    replaced: list[Any] = []
+    replaced: list[Model] = []
     try:
         for module in model.modules() if enabled and os.environ.get(SWITCH, "1") != "0" else []:
             forward = FASTER.get(type(module).__name__)
@@ -54,12 +54,12 @@ def fused_scan(model: nn.Module, *, enabled: bool = True) -> Iterator[None]:
 
 def _mix(
     fused: Callable[..., Tensor],
-    mixer: Any,
+    mixer: Model,
     original: Callable[..., Tensor],
     hidden_states: Tensor,
-    cache_params: Any = None,
+    cache_params: Answer = None,
     attention_mask: Tensor | None = None,
-    **kwargs: Any,
+    **kwargs: Option,
 ) -> Tensor:
     """The fused forward of `mixer` where it applies, else its own."""
     packed = any(kwargs.get(name) is not None for name in ("seq_idx", "cu_seqlens"))
@@ -79,7 +79,7 @@ def _is_ours(x: Tensor) -> bool:
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _continues(mixer: Any, cache_params: Any) -> bool:
+def _continues(mixer: Model, cache_params: Answer) -> bool:
     """Whether there is a state to go on from."""
     return (
         cache_params is not None
@@ -87,7 +87,7 @@ def _continues(mixer: Any, cache_params: Any) -> bool:
     )
 
 
-def _mamba(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor | None) -> Tensor:
+def _mamba(mixer: Model, hidden_states: Tensor, cache_params: Answer, mask: Tensor | None) -> Tensor:
     """What transformers' `MambaMixer` computes, in (batch, time, channels) throughout."""
     x, gate = mixer.in_proj(_masked(hidden_states, mask)).chunk(2, dim=-1)
     x = _masked(_convolved(mixer, x, cache_params), mask)
@@ -101,7 +101,7 @@ def _mamba(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor | 
     return mixer.out_proj(y)
 
 
-def _mamba2(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor | None) -> Tensor:
+def _mamba2(mixer: Model, hidden_states: Tensor, cache_params: Answer, mask: Tensor | None) -> Tensor:
     """What transformers' `Mamba2Mixer` computes: a head's channels share Δ and A, a group's share B and C."""
     n_inner, n_groups, n_states = mixer.intermediate_size, mixer.n_groups, mixer.ssm_state_size
     projected = mixer.in_proj(_masked(hidden_states, mask))
@@ -129,7 +129,7 @@ def _mamba2(mixer: Any, hidden_states: Tensor, cache_params: Any, mask: Tensor |
     return mixer.out_proj(mixer.norm(y, gate).to(hidden_states.dtype))
 
 
-def _normed(norm: Any, original: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def _normed(norm: Model, original: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """What transformers' `MambaRMSNorm` computes; without gradients it takes two arrays of this size less."""
     if not _is_ours(x) or norm.weight.dtype != x.dtype:
         return original(x)
@@ -139,7 +139,7 @@ def _normed(norm: Any, original: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
     return scaled.to(x.dtype).mul_(norm.weight)
 
 
-def _convolved(mixer: Any, x: Tensor, cache_params: Any) -> Tensor:
+def _convolved(mixer: Model, x: Tensor, cache_params: Answer) -> Tensor:
     """The depthwise convolution over time and its activation, (batch, time, channels) to the same."""
     if cache_params is not None:
         taps = mixer.conv_kernel_size

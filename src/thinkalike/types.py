@@ -1,0 +1,26 @@
+"""Types that many packages name. Where no type is known, the name says at least what is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Json: TypeAlias = dict[str, Any]
+"""Name → what JSON can hold: settings, metadata, what a page shows"""
+Facts: TypeAlias = Mapping[str, Any]
+"""The same, to be read only"""
+Option: TypeAlias = Any
+"""The value of an option that is handed on by its name; whoever takes it knows its type, and checks it"""
+
+Tokenizer: TypeAlias = "PreTrainedTokenizerBase"
+Processor: TypeAlias = Any
+"""A tokenizer, image processor or feature extractor: they have no type in common"""
+Config: TypeAlias = Any
+"""A model's configuration; what it has depends on the architecture"""
+Model: TypeAlias = Any
+"""A loaded model whose parts are reached by name; what it has depends on the architecture"""
+Answer: TypeAlias = Any
+"""What a module takes or answers: a tensor, or a tuple or record with tensors in it"""
