@@ -131,8 +131,20 @@ MOMENTS = {
     + "    while True:\n        try:\n            ctrl_c()\n"
     + "        except KeyboardInterrupt:\n            pass\n"
     + "thinkalike.stimuli.Stimuli.from_grammar = work\nmain()",
-    "while the interpreter shuts down": "import atexit\natexit.register(ctrl_c)\n" + MAIN + "main()",
+    "while the interpreter shuts down": MAIN
+    + "import atexit, thinkalike.cli.commands as commands\n"
+    + "commands.app = lambda *a, **b: atexit.register(ctrl_c)\nmain()",
 }
+
+
+def test_at_the_very_end_ctrl_c_changes_nothing(tmp_path: Path) -> None:
+    """The interpreter has taken its handlers away by then: the signal alone would end the process."""
+    script = (
+        f"{CTRL_C}import atexit\natexit.register(ctrl_c)\n" + MAIN.format(arguments="'models'") + "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nano-bert" in done.stdout
 
 
 def interrupted(script: str, tmp_path: Path) -> None:
