@@ -199,6 +199,7 @@ def test_the_table_is_tested() -> None:
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
         "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
         "unstable-similarities", "no-better-than-untrained", "sampled-pairs",
+        "heavy-first-words", "missing-bos", "anisotropic-layers",
     }  # fmt: skip
 
 
@@ -218,3 +219,48 @@ def test_precision_from_folds_and_from_resamples(pair: list[Profile]) -> None:
 def test_one_fold_says_nothing_about_precision(make_profile: Make) -> None:
     table = precision_table([make_profile("a", GOOD, features=NAMES, n_folds=1)], n_items=10)
     assert table["items_needed"].isna().all()
+
+
+def first_words(share: float, norm: float, n_layers: int = 3) -> LayerDiagnostics:
+    """A tenth of the items are first words; they carry `share` of the variance."""
+    by_position = np.tile([share, 1 - share], (n_layers, 1))
+    return LayerDiagnostics(
+        ceiling=np.full(n_layers, 0.9),
+        duplicated=np.zeros(n_layers),
+        top_share=np.full(n_layers, 0.02),
+        anisotropy=np.full(n_layers, 0.3),
+        first_norm=np.full(n_layers, norm),
+        by_position=by_position,
+        positions=np.tile([0.1, 0.9], (n_layers, 1)),
+    )
+
+
+def test_heavy_first_words(pair: list[Profile]) -> None:
+    found = cautions([replace(pair[0], diagnostics=first_words(0.67, 2.0)), pair[1]])
+    assert list(found) == ["heavy-first-words"]
+    assert found["heavy-first-words"].text.startswith(
+        "a: first words are 10 % of the items and carry up to 67 % of the variance in layers 0–2 (their "
+        "vectors are 2.0 times as long)"
+    )
+    # a tenth of the items has a quarter of the variance where each has three times that of another
+    assert cautions([replace(pair[0], diagnostics=first_words(0.24, 2.0)), pair[1]]) == {}
+    assert "heavy-first-words" in cautions([replace(pair[0], diagnostics=first_words(0.26, 1.0)), pair[1]])
+
+
+def test_a_beginning_that_is_missing(pair: list[Profile]) -> None:
+    def read(**beginning: object) -> dict[str, Caution]:
+        return cautions([replace(pair[0], metadata={"beginning": beginning}), pair[1]])
+
+    text = read(token=None, unused="<s>", why="unknown")["missing-bos"].text
+    assert text.startswith("a has a beginning-of-sequence token (<s>) and read the texts without it")
+    assert "missing-bos" in read(token=None, unused="<s>", why="stated")
+    assert read(token=None, unused="<s>", why="asked") == {}  # whoever asks knows
+    assert read(token="<s>", unused=None, why="tokenizer") == {}
+    assert read(token=None, unused=None, why="none") == {}
+
+
+def test_anisotropic_layers(pair: list[Profile]) -> None:
+    flat = replace(first_words(0.1, 1.0), anisotropy=np.array([0.3, 0.95, 0.97]))
+    text = cautions([replace(pair[0], diagnostics=flat), pair[1]])["anisotropic-layers"].text
+    assert text.startswith("a: two items have a mean cosine of up to 0.97 in layers 1–2")
+    assert cautions([replace(pair[0], diagnostics=first_words(0.1, 1.0)), pair[1]]) == {}

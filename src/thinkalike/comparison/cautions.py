@@ -26,6 +26,10 @@ FINE_GRAINED = 0.98
 WIDE_NULL = 0.4
 DUPLICATED = 0.05
 TOP_HEAVY = 0.3
+FIRST_HEAVY = 3.0
+"""So many times the variance of another word, word for word. Not in shares: a third of the items that lie at
+one far place carry two thirds of the variance and never more"""
+ANISOTROPIC = 0.9
 UNSTABLE = 0.5
 FEWEST_RESAMPLES = 10
 """Of fewer, Student's quantile makes ranges much wider"""
@@ -216,6 +220,50 @@ def _top_heavy_layers(evidence: Evidence) -> Found:
             )
 
 
+def _heavy_first_words(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        found = profile.diagnostics
+        if found is None or found.by_position is None or found.positions is None or found.first_norm is None:
+            continue
+        share, expected = found.by_position[:, 0], found.positions[:, 0]
+        heavy = share * (1 - expected) > FIRST_HEAVY * (1 - share) * expected
+        if heavy.any():
+            worst = int(np.where(heavy, share, -1.0).argmax())
+            yield (
+                f"{profile.system}: first words are {percent(expected[worst])} of the items and carry up to "
+                f"{percent(share[worst])} of the variance in {_layers(profile, heavy)} (their vectors are "
+                f"{found.first_norm[worst]:.1f} times as long): what ranks first there may be about being "
+                "first. See what remains without them (--robustness), or give texts a beginning "
+                "(bos=True, drop_first=1).",
+                (profile.system,),
+            )
+
+
+def _missing_bos(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        beginning = profile.metadata.get("beginning") or {}
+        if beginning.get("unused") and beginning.get("why") != "asked":
+            yield (
+                f"{profile.system} has a beginning-of-sequence token ({beginning['unused']}) and read the "
+                "texts without it, as its tokenizer does: first words may stand in for it. See whether it "
+                "matters: bos=True (--bos, --robustness).",
+                (profile.system,),
+            )
+
+
+def _anisotropic_layers(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        cosines = None if profile.diagnostics is None else profile.diagnostics.anisotropy
+        if cosines is not None and (cosines > ANISOTROPIC).any():
+            yield (
+                f"{profile.system}: two items have a mean cosine of up to {number(np.nanmax(cosines))} in "
+                f"{_layers(profile, cosines > ANISOTROPIC)}: all vectors point about the same way, and a few "
+                "units of large values decide on the distances. See what z-scored units say "
+                "(distance='zscored').",
+                (profile.system,),
+            )
+
+
 def _unstable_similarities(evidence: Evidence) -> Found:
     low, high = evidence.features.low, evidence.features.high
     if low is None or high is None or len(low) < 2:
@@ -270,6 +318,9 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "left-out-features": _left_out_features,
     "duplicated-vectors": _duplicated_vectors,
     "top-heavy-layers": _top_heavy_layers,
+    "heavy-first-words": _heavy_first_words,
+    "missing-bos": _missing_bos,
+    "anisotropic-layers": _anisotropic_layers,
     "few-resamples": _few_resamples,
     "unstable-similarities": _unstable_similarities,
     "no-better-than-untrained": _no_better_than_untrained,

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.comparison.profiles import LayerDiagnostics
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
 from thinkalike.measures.inputs import Layer
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
+from thinkalike.stimuli.table import Stimuli
+
+Ints = npt.NDArray[np.int64]
+
+POSITIONS = 10
+"""Positions in a sentence that are told apart; the last stands for all that follow"""
 
 _CEILING_ITEMS = 300  # items that the split halves are compared on: 44,850 pairs
 
@@ -24,16 +32,75 @@ class Diagnosis:
     ceiling: float
     duplicated: float
     top_share: float
+    anisotropy: float
+    first_norm: float | None = None
+    by_position: Floats | None = None
+    positions: Floats | None = None
 
 
-def diagnose(X: Layer, *, distance: DistanceLike, seed: int = 0) -> Diagnosis:
-    """Ceiling, duplicates and concentration of one layer (n_items, n_units)."""
-    return Diagnosis(split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X))
+def diagnose(X: Layer, *, distance: DistanceLike, positions: Ints | None = None, seed: int = 0) -> Diagnosis:
+    """Ceiling, duplicates and concentration of one layer (n_items, n_units).
+
+    Parameters
+    ----------
+    positions : (n_items,) places of the words in their sentences, from 0; None where there are none.
+    """
+    found = Diagnosis(
+        split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X), anisotropy(X)
+    )
+    if positions is None or not ((positions == 0).any() and (positions > 0).any()):
+        return found
+    return replace(
+        found,
+        first_norm=norm_ratio(X, positions == 0),
+        by_position=share_by_position(X, positions),
+        positions=np.bincount(positions, minlength=POSITIONS) / len(positions),
+    )
 
 
 def collect_diagnostics(layers: Sequence[Diagnosis]) -> LayerDiagnostics:
     """The layers together."""
-    return LayerDiagnostics(*(np.array([getattr(one, f.name) for one in layers]) for f in fields(Diagnosis)))
+    found = {f.name: [getattr(one, f.name) for one in layers] for f in fields(Diagnosis)}
+    return LayerDiagnostics(**{name: np.array(v) for name, v in found.items() if v[0] is not None})
+
+
+def word_positions(stimuli: Stimuli) -> Ints | None:
+    """(n_items,) how many words stand before each in its sentence, 9 at most; None for no words."""
+    items = stimuli.items
+    if "sentence" not in items:
+        return None
+    texts = items["sentence"].map(stimuli.sentences)
+    before = [len(text[:start].split()) for text, start in zip(texts, items["start"], strict=True)]
+    return np.minimum(np.array(before, dtype=np.int64), POSITIONS - 1)
+
+
+def anisotropy(X: Layer) -> float:
+    """The mean cosine between two different items, in [−1, 1]; NaN where a vector is zero.
+
+    Σ_{i≠j} x̂_i · x̂_j = ‖Σ x̂_i‖² − n, so no pair is formed (Ethayarajh 2019).
+    """
+    rows = X.astype(np.float64)
+    norms = np.linalg.norm(rows, axis=1)
+    if (norms == 0).any() or len(rows) < 2:
+        return float("nan")
+    total = (rows / norms[:, None]).sum(axis=0)
+    return float((total @ total - len(rows)) / (len(rows) * (len(rows) - 1)))
+
+
+def norm_ratio(X: Layer, some: npt.NDArray[np.bool_]) -> float:
+    """The mean length of some vectors over that of the others."""
+    norms = np.linalg.norm(X.astype(np.float64), axis=1)
+    others = norms[~some].mean()
+    return float(norms[some].mean() / others) if others > 0 else float("nan")
+
+
+def share_by_position(X: Layer, positions: Ints) -> Floats:
+    """(n_positions,) the share of the variance that the items at each position carry; they sum to 1."""
+    centred = X - X.mean(axis=0, dtype=np.float64)
+    squared = np.einsum("ij,ij->i", centred, centred)
+    carried = np.bincount(positions, weights=squared, minlength=POSITIONS)
+    total = carried.sum()
+    return carried / total if total > 0 else np.full(POSITIONS, np.nan)
 
 
 def split_half_ceiling(

@@ -40,6 +40,14 @@ class LayerDiagnostics:
     """(n_layers,) share of items whose vector is also another item's"""
     top_share: Floats
     """(n_layers,) share of the variance that the 1 % of items farthest from the mean carry"""
+    anisotropy: Floats | None = None
+    """(n_layers,) mean cosine between two different items: near 1, all point the same way"""
+    first_norm: Floats | None = None
+    """(n_layers,) mean length of the vectors of first words over that of the others"""
+    by_position: Floats | None = None
+    """(n_layers, n_positions) share of the variance that the words at each position of a sentence carry"""
+    positions: Floats | None = None
+    """(n_layers, n_positions) share of the items that they are, the same in every layer"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,6 +252,11 @@ class Profile:
                 "duplicated": self.diagnostics.duplicated,
                 "top_share": self.diagnostics.top_share,
             }
+            if self.diagnostics.anisotropy is not None:
+                columns["anisotropy"] = self.diagnostics.anisotropy
+            if self.diagnostics.first_norm is not None and self.diagnostics.by_position is not None:
+                columns["first_norm"] = self.diagnostics.first_norm
+                columns["first_share"] = self.diagnostics.by_position[:, 0]
         return pd.DataFrame(columns)
 
 

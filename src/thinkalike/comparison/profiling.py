@@ -16,7 +16,7 @@ import pandas as pd
 from thinkalike.activations.conversion import as_stimuli, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
-from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose
+from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose, word_positions
 from thinkalike.comparison.profiles import Collinearity, Profile, mean_over_folds
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.encoding.crossval import STRUCTURE, JudgedLayer, LayerJudge, make_plan
@@ -76,6 +76,8 @@ class ProfilingPlan:
     """What else was asked for: groups, what stays together, folds, duplicates"""
     left_out: tuple[str, ...] = ()
     """Features in which no two of the items differ"""
+    positions: npt.NDArray[np.int64] | None = None
+    """(n_items,) places of the words in their sentences, for the diagnostics"""
 
     @cached_property
     def judge(self) -> LayerJudge:
@@ -112,6 +114,7 @@ def plan_profiles(
         collinearity=Collinearity(coded.names, correlations, variance_inflation(correlations)),
         structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
         left_out=left_out,
+        positions=word_positions(stimuli),
     )
 
 
@@ -189,7 +192,7 @@ def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]
     settings = plan.encoding.settings
     return ExaminedLayer(
         judged,
-        diagnose(X, distance=settings.distance, seed=settings.seed),
+        diagnose(X, distance=settings.distance, positions=plan.positions, seed=settings.seed),
         None if plan.resampling is None else resample(plan.resampling.plan, X, judged.alphas),
     )
 
