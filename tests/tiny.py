@@ -179,6 +179,18 @@ TINY: dict[str, Tiny] = {
         update=ADDED,
     ),
     "qwen3": Tiny(lambda: tf.Qwen3Config(**GROUPED), kind="bytes", hidden_states="normed", update=ADDED),
+    "phi3": Tiny(
+        lambda: tf.Phi3Config(**{k: v for k, v in GROUPED.items() if k != "head_dim"}),
+        kind="spaces",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    "mixtral": Tiny(
+        lambda: tf.MixtralConfig(**GROUPED, num_local_experts=2),
+        kind="spaces",
+        hidden_states="normed",
+        update=ADDED,
+    ),
     "gemma": Tiny(lambda: tf.GemmaConfig(**GROUPED), kind="spaces", hidden_states="normed", update=ADDED),
     "gemma2": Tiny(
         lambda: tf.Gemma2Config(**GROUPED, sliding_window=4),

@@ -90,7 +90,13 @@ def test_two_names_of_one_layer_are_refused(arrays, tmp_path, other):
 
 @pytest.mark.parametrize(
     ("file", "content"),
-    [("zarr.json", b"null"), ("V1/zarr.json", b"null"), ("V1/c/0/0", b""), ("V1/c/0/0", bytes(50))],
+    [
+        ("zarr.json", b"null"),
+        ("V1/zarr.json", b"null"),
+        ("V1/zarr.json", b"{}"),
+        ("V1/c/0/0", b""),
+        ("V1/c/0/0", bytes(50)),
+    ],
 )
 def test_damaged_zarr_groups_of_others(arrays, tmp_path, file, content):
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")

@@ -14,6 +14,7 @@ import transformers as tf
 from safetensors.torch import load_file, save_file
 
 import thinkalike as ta
+from thinkalike.activations.conversion import name_of
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
 from thinkalike.systems.loading import (
     load_config,
@@ -23,6 +24,7 @@ from thinkalike.systems.loading import (
     torch_dtype,
 )
 from thinkalike.systems.names import parse_name
+from thinkalike.systems.system import open_system
 
 
 def test_a_hub_model_offline_says_how_to_point_at_a_folder(monkeypatch):
@@ -297,6 +299,23 @@ def test_gguf_needs_its_extra(gpt2_folder, words_of, monkeypatch, package):
     missing(package, monkeypatch)
     with pytest.raises(MissingExtra, match=rf"needs '{package}'.*pip install 'thinkalike\[gguf\]'"):
         ta.extract(gpt2_folder, words_of(["Mary fell."]), gguf_file="x.gguf")
+
+
+def test_a_gguf_file_may_be_given_wherever_models_are(gpt2_folder, words_of, tmp_path, monkeypatch):
+    """It is taken for the file of its folder, in commands that need the output layer too."""
+    path = copied(gpt2_folder, tmp_path / "quantised") / "tiny-Q4.gguf"
+    path.write_bytes(b"")
+    asked = []
+
+    def load_config_of(name, *, gguf_file=None, **options):
+        asked.append((name.folder, gguf_file))
+        return load_config(name)
+
+    monkeypatch.setattr("thinkalike.systems.system.load_config", load_config_of)
+    assert open_system(path).name == "tiny-Q4"
+    assert open_system(str(path), head="causal").name == "tiny-Q4"
+    assert asked == [(path.parent, "tiny-Q4.gguf")] * 2
+    assert name_of(str(path)) == "tiny-Q4"
 
 
 def test_device_map_needs_accelerate(gpt2_folder, words_of, monkeypatch):

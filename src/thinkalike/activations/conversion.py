@@ -85,4 +85,6 @@ def name_of(model: str) -> str:
     if is_array_file(model):
         path = Path(model)
         return path.stem if path.suffix in ARRAY_FILES else path.name
+    if Path(model).suffix == ".gguf" and Path(model).is_file():
+        return Path(model).stem
     return Path(model).name if Path(model.partition("@")[0]).is_dir() else model

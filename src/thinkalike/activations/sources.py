@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -240,7 +241,9 @@ def _zarr(path: str, *, system: str | None, stimuli: Stimuli | None) -> Activati
             if stimuli is not None:
                 found.check_stimuli(stimuli)
             return found
-        members = dict(group.arrays())
+        with warnings.catch_warnings():  # an array whose description is damaged is passed over with a warning
+            warnings.filterwarnings("error", "Object at .* is not recognized as a component")
+            members = dict(group.arrays())
         arrays = {layer: np.asarray(members[name][:]) for layer, name in _numbered(members).items()}
     return Activations.from_arrays(
         _sorted(arrays), system=system or Path(path).stem, stimuli=stimuli, metadata={"path": path}

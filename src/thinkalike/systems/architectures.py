@@ -171,6 +171,8 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "mistral": _LLAMA,
         "qwen2": _LLAMA,
         "qwen3": _LLAMA,
+        "phi3": _LLAMA,
+        "mixtral": _LLAMA,
         "gemma": _LLAMA,
         "gemma2": _GEMMA2,
         "gemma3_text": _GEMMA2,

@@ -95,6 +95,7 @@ def load_headed(
     *,
     dtype: str = "float32",
     device: str = "cpu",
+    gguf_file: str | None = None,
     trust_remote_code: bool = False,
     seed: int = 0,
 ) -> nn.Module:
@@ -112,7 +113,9 @@ def load_headed(
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
                 return loader.from_config(config, **options).to(device).eval()
-        model, info = loader.from_pretrained(**name.files, config=config, output_loading_info=True, **options)
+        model, info = loader.from_pretrained(
+            **name.files, config=config, output_loading_info=True, **_gguf(gguf_file), **options
+        )
     if info["missing_keys"]:
         raise ModelError(
             f"The weights of {name} lack {sorted(info['missing_keys'])[0]!r}, which {auto_class} needs: "

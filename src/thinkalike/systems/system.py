@@ -157,7 +157,11 @@ def open_system(
 
 
 def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"] | None) -> System:
-    """A model from a folder, from the bundled ones, or from the hub."""
+    """A model from a folder, from the bundled ones, from the hub, or from a .gguf file."""
+    path = Path(model)
+    if path.suffix == ".gguf" and path.is_file():
+        quantised = _by_name(path.parent, replace(options, gguf_file=path.name), head)
+        return replace(quantised, name=path.stem)
     found = parse_name(model, revision=options.revision, part=options.part, untrained=options.untrained)
     files: Json = {"trust_remote_code": options.trust_remote_code}
     gguf: Json = {"gguf_file": options.gguf_file}
@@ -173,7 +177,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
     def load() -> tuple[nn.Module, Stack]:
         where: Json = {"dtype": options.dtype, "device": device, "seed": seed, **files}
         if task is not None:
-            headed = load_headed(found, config, HEADS[task], **where)
+            headed = load_headed(found, config, HEADS[task], **where, **gguf)
             return headed, layers_of(headed, part=found.part, blocks=options.blocks)
         where |= {"device_map": options.device_map, "blocks": options.blocks, **gguf}
         stack = load_model(found, config, **where)
