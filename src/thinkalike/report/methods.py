@@ -5,6 +5,8 @@ from __future__ import annotations
 from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.measures import MEASURES
+from thinkalike.report.geometry import METHOD as GEOMETRY
+from thinkalike.report.geometry import geometry_table
 from thinkalike.report.pairs import geometric_measure
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed
@@ -36,7 +38,8 @@ RSA = (
     "Likeness by geometry, RSA",
     "The Spearman correlation of all distances between items in one layer with those in the other "
     "(Kriegeskorte et al. 2008). The share that the features explain comes from regressing both sets of"
-    " distance ranks on the same feature differences.",
+    " distance ranks on the same feature differences. Ranks are no sum over features, so they explain at "
+    "least that much.",
 )
 RANGES = (
     "Uncertainty",
@@ -87,6 +90,7 @@ def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
         chance: True,
         RSA: geometric_measure(comparison) == "rsa",
         **_other_measures(comparison),
+        GEOMETRY: bool(geometry_table(comparison)),
         RANGES: resampled,
         MAPS: bool(comparison.layer_maps) or comparison.word_maps is not None,
         UNTRAINED: comparison.controls is not None,

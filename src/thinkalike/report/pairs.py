@@ -16,6 +16,7 @@ from thinkalike.comparison.profiles import importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.labels import Floats, row_name, systems_of
 from thinkalike.report.frames import row_importance
+from thinkalike.report.geometry import cell_certainty
 from thinkalike.types import Json
 
 _MAP_STEPS = 999  # word maps are at most a few hundred pixels wide
@@ -89,6 +90,8 @@ def pair_data(comparison: Comparison) -> Json:
         "low": (matrix.low, 3),
         "high": (matrix.high, 3),
         "share": (comparison.explained_share, 4),
+        "share_low": (None if comparison.explained_range is None else comparison.explained_range[0], 4),
+        "share_high": (None if comparison.explained_range is None else comparison.explained_range[1], 4),
     }
     return {
         "names": [row_name(row) for row in comparison.rows],
@@ -98,6 +101,10 @@ def pair_data(comparison: Comparison) -> Json:
         "contributions": _rounded(comparison.contributions[upper], 4),
         "matrices": {name: _rounded(m.values.ravel(), 3) for name, m in comparison.matrices.items()},
         **{name: None if a is None else _rounded(a.ravel(), digits) for name, (a, digits) in flat.items()},
+        "geometry": {
+            name: {key: _rounded(values.ravel(), 4) for key, values in known.items()}
+            for name, known in cell_certainty(comparison).items()
+        },
         "sentences": texts,
         "sentence": which.tolist(),
         "words": _word_data(comparison),

@@ -15,6 +15,7 @@ from thinkalike.comparison.comparison import Comparison
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.report import frames
+from thinkalike.report.geometry import geometry_table
 from thinkalike.report.methods import methods
 from thinkalike.report.pairs import Pick, geometric_measure, picks
 from thinkalike.wording import listed, number, p_text, readable
@@ -90,6 +91,8 @@ class Summary:
     has_ranges: bool
     matrices: tuple[Matrix, ...]
     geometry: str | None
+    geometry_table: tuple[tuple[str, ...], ...]
+    """Header and rows: geometric measures between systems, with ranges and chance"""
     agreements: tuple[str, ...]
     agreement_table: tuple[tuple[str, ...], ...]
     """The same as header and rows, for more than two matrices"""
@@ -124,6 +127,7 @@ def summarise(comparison: Comparison) -> Summary:
         has_ranges=any(np.isfinite(block.low) for block in blocks),
         matrices=tuple(_matrix(comparison, measure) for measure in comparison.matrices),
         geometry=geometric_measure(comparison),
+        geometry_table=geometry_table(comparison),
         agreements=tuple(_agreement(agreement) for agreement in comparison.agreements),
         agreement_table=_agreement_table(comparison.agreements),
         picks=tuple(picks(comparison)),

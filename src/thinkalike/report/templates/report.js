@@ -169,8 +169,10 @@
 
   // ---- the chosen pair -----------------------------------------------------------------------------------------
   // A share outside 0 … 1 means that the two parts of the similarity have different signs.
-  function explained(share, value) {
-    if (share >= 0 && share <= 1) return `the features explain ${fixed(100 * share, 0)} % of it`;
+  function explained(share, value, i, j) {
+    const [low, high] = [entry(data.share_low, i, j), entry(data.share_high, i, j)];
+    const range = known(low) && known(high) ? ` (${fixed(100 * low, 0)} to ${fixed(100 * high, 0)} %)` : "";
+    if (share >= 0 && share <= 1) return `the features explain at least ${fixed(100 * share, 0)} %${range} of it`;
     return `${fixed(share * value)} comes from the features, ${fixed((1 - share) * value)} from elsewhere`;
   }
 
@@ -190,7 +192,11 @@
       const value = measure === data.measure ? null : entry(data.matrices[measure], i, j);
       if (!known(value)) continue;
       const share = measure === "rsa" && i !== j ? entry(data.share, i, j) : null;
-      const part = known(share) ? `; ${explained(share, value)}` : "";
+      const sure = i === j ? {} : data.geometry[measure] ?? {};
+      const [low, high, p] = [entry(sure.low, i, j), entry(sure.high, i, j), entry(sure.p_block, i, j)];
+      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
+      const chance = known(p) ? `; ${pText(p)} that chance gives so much, corrected for all pairs of layers` : "";
+      const part = range + chance + (known(share) ? `; ${explained(share, value, i, j)}` : "");
       const what = data.kinds[measure] === "distance" ? "distance" : "likeness";
       lines.push([fixed(value), `${what} by geometry, ${data.labels[measure]}${part}`]);
     }
