@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from thinkalike.comparison.analyses import Analysis
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.report import write_report
@@ -237,3 +238,22 @@ def test_asides_are_set_back_and_names_are_not_broken() -> None:
         '<span class="nb">nano-bert</span> is near <span class="aside">(τ_w\u00a0=\u00a00.7, 10\u00a0% of '
         "&lt;it&gt;)</span>"
     )
+
+
+def test_other_analyses_are_shown_where_they_were_tried(comparison: Comparison) -> None:
+    """Their table, their curve with its own data, and what was left out; else nothing of it."""
+    assert 'id="robustness"' not in render(comparison)
+    grid = [
+        Analysis("cosine", encoding={"distance": "cosine"}),
+        Analysis("means of tokens", reading={"pooling": "mean"}),
+    ]
+    tried = replace(comparison, tried=comparison.robustness(grid))
+    assert tried.tried is not None
+    html = render(tried)
+    assert 'data-chart="robustness" data-fit="own"' in html
+    assert "Not tried: means of tokens (no system would read the text otherwise)." in html
+    first = tried.tried.table().iloc[0]
+    assert f'<td class="n">{first["agree"]} of {first["analyses"]}</td>' in html
+    spec = page_data(tried)["specs"]["dark"]["robustness"]
+    assert len(spec["vconcat"]) == 3
+    assert spec["datasets"]

@@ -29,7 +29,7 @@ from thinkalike.types import Json
 from thinkalike.wording import readable
 
 FORMATS = ("png", "svg", "pdf")
-Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
+Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 Frames = Mapping[str, pd.DataFrame]
 Source = Callable[[str], Data]
 """From the name of a table to the table, or to its name alone for a chart whose data come later"""
@@ -65,6 +65,8 @@ def build_charts(
         )
     features = [readable(str(name)) for name in comparison.correlations]
     charts["correlations"] = feature_correlations(source("correlations"), features=features, theme=theme)
+    if comparison.tried is not None:
+        charts["robustness"] = plots.robustness_chart(comparison.tried, theme)
     return charts
 
 

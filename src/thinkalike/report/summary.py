@@ -76,11 +76,31 @@ class LayerMapText:
 
 
 @dataclass(frozen=True)
+class TriedConclusion:
+    """A conclusion, in how many analyses it comes out, and what the others say."""
+
+    conclusion: str
+    count: str
+    otherwise: str
+
+
+def _tried(comparison: Comparison) -> tuple[TriedConclusion, ...]:
+    if comparison.tried is None:
+        return ()
+    rows = comparison.tried.table().itertuples(index=False)
+    return tuple(TriedConclusion(row[0], f"{row[1]} of {row[2]}", row[3]) for row in rows)
+
+
+@dataclass(frozen=True)
 class Summary:
     """What the page says, in the order in which it says it."""
 
     title: str
     answer: tuple[str, ...]
+    tried: tuple[TriedConclusion, ...]
+    """Conclusions under other analyses, where these were asked for"""
+    left_out: tuple[tuple[str, str], ...]
+    """Analyses that were not made, and why"""
     facts: tuple[str, ...]
     features: tuple[Feature, ...]
     """The most important first"""
@@ -116,6 +136,8 @@ def summarise(comparison: Comparison) -> Summary:
     return Summary(
         title=_title(comparison),
         answer=comparison.sentences,
+        tried=_tried(comparison),
+        left_out=() if comparison.tried is None else tuple(comparison.tried.left_out.items()),
         facts=_facts(comparison),
         features=tuple(
             Feature(readable(name), order.index(name)) for name in frames.legend_order(comparison)

@@ -79,12 +79,13 @@
     if (name === "scatter") return [specs.scatter, { scatter: scatter() }];
     if (name === "bars") return [specs.bars, { bars: bars() }];
     if (name.startsWith("matrix-")) return [specs[name], { [name]: cells(name.slice("matrix-".length)) }];
-    return [specs[name], { [name]: data.tables[name] }];
+    return [specs[name], name in data.tables ? { [name]: data.tables[name] } : {}];
   }
 
   // ---- drawing -------------------------------------------------------------------------------------------------
   function size(spec, box) {
     const width = Math.floor(box.clientWidth);
+    if (box.dataset.fit === "own") return spec;
     if (box.dataset.fit === "cells") {
       // Whole pixels for every cell, or hairlines show between them; the rest is room for the names.
       const side = n * Math.max(1, Math.floor((width - 44) / n));
