@@ -1,6 +1,7 @@
-"""The size and shape of the code: `python -m benchmarks.shape [SRC]`, the table of docs/architecture.md.
+"""The size and shape of the code, then and now: `python -m benchmarks.shape [COMMIT]`.
 
-SRC is a `src` folder, by default this repository's own; another checkout's gives the numbers to compare with.
+The table of docs/architecture.md: COMMIT (by default the one before the packages were cut anew) beside the
+working tree.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+import tempfile
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from statistics import median, quantiles
 
 HERE = Path(__file__).parents[1] / "src"
+BEFORE = "fe41898"
 OUTSIDE = ("recipes", "training")  # not counted in "the package itself"
 
 # Which modules' functions run while two systems of arrays, or two bundled models, are compared.
@@ -126,10 +131,24 @@ def shape(src: Path) -> dict[str, str]:
     }
 
 
+def checked_out(commit: str, folder: Path) -> Path:
+    """The `src` of a commit, unpacked into a folder."""
+    archive = subprocess.run(
+        ["git", "archive", commit, "src"], cwd=HERE.parent, capture_output=True, check=True
+    )
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+    return folder / "src"
+
+
 def main() -> None:
-    src = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
-    for what, much in shape(src).items():
-        print(f"| {what} | {much} |")
+    commit = sys.argv[1] if len(sys.argv) > 1 else BEFORE
+    with tempfile.TemporaryDirectory() as folder:
+        then = shape(checked_out(commit, Path(folder)))
+    now = shape(HERE)
+    print(f"| | {commit} | now |\n|---|---|---|")
+    for what in now:
+        print(f"| {what} | {then[what]} | {now[what]} |")
 
 
 if __name__ == "__main__":
