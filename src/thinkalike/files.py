@@ -25,12 +25,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thinkalike.errors import DamagedFile, StoreError
-from thinkalike.types import Facts, Json
+from thinkalike.types import Facts, Json, Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,7 +242,7 @@ def reading(path: Path, way_out: str = ANEW) -> Iterator[None]:
         raise DamagedFile(f"{path} does not hold what belongs there ({reason}): {way_out}.") from error
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Value:
     """Tuples as lists, NumPy as Python, NaN and infinities as None.
 
     Examples
@@ -261,7 +261,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
-def numbers(values: Sequence[Any]) -> np.ndarray:
+def numbers(values: Sequence[Value]) -> np.ndarray:
     """An array from nested lists in which null stands for NaN."""
     return np.array(values, dtype=np.float64)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from thinkalike.types import Option
+from thinkalike.types import Option, Value
 
 CACHE = "THINKALIKE_CACHE"
 ISA = "ONEDNN_MAX_CPU_ISA"
@@ -48,7 +48,7 @@ def _announces_amx(cpuinfo: Path) -> bool:
     return "amx_tile" in flags.split()
 
 
-def compiled(**options: Option) -> Callable[[Callable[..., Any]], Any]:
+def compiled(**options: Option) -> Callable[[Callable[..., Value]], Any]:
     """`numba.njit` with `options`, whose machine code is kept in our cache directory.
 
     `NUMBA_CACHE_DIR` goes before it. Where neither can be written to, nothing is kept: Numba alone would
@@ -58,7 +58,7 @@ def compiled(**options: Option) -> Callable[[Callable[..., Any]], Any]:
 
     settings: Any = numba.config
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., Value]) -> Value:
         given = settings.CACHE_DIR
         place = _writable(given or kernels_directory())
         if place is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -69,7 +68,7 @@ def differences(theirs: Facts, ours: Facts) -> str:
     return "; ".join(_difference(key, theirs.get(key), ours.get(key)) for key in keys)
 
 
-def _difference(key: str, there: Any, here: Any) -> str:
+def _difference(key: str, there: object, here: object) -> str:
     if isinstance(there, Mapping) and isinstance(here, Mapping):
         return differences(there, here)
     if _is_digest(there) and _is_digest(here):
@@ -77,7 +76,7 @@ def _difference(key: str, there: Any, here: Any) -> str:
     return f"{key}: {_short(there)} there, {_short(here)} here"
 
 
-def _is_digest(value: Any) -> bool:
+def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) >= 16 and set(value) <= set("0123456789abcdef")
 
 

@@ -15,6 +15,13 @@ Facts: TypeAlias = Mapping[str, Any]
 Option: TypeAlias = Any
 """The value of an option that is handed on by its name; whoever takes it knows its type, and checks it"""
 
+Matrix: TypeAlias = Any
+"""(n_items, n_units), a NumPy array or a torch tensor: what both can do has no common type"""
+Value: TypeAlias = Any
+"""What a caller gave or a result holds, of whatever type: it is looked at before it is used"""
+Chart: TypeAlias = Any
+"""An Altair chart of any kind: layered, repeated, concatenated"""
+
 Tokenizer: TypeAlias = "PreTrainedTokenizerBase"
 Processor: TypeAlias = Any
 """A tokenizer, image processor or feature extractor: they have no type in common"""

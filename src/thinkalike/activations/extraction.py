@@ -28,6 +28,7 @@ from thinkalike.systems.mamba.selective_scan import SWITCH
 from thinkalike.systems.passes import SIGNALS_AT_ONCE, RowSource, SignalSource, TextSource
 from thinkalike.systems.system import LoadOptions, System, open_system
 from thinkalike.systems.texts import Reader
+from thinkalike.types import Json, Option, Processor
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,9 +57,9 @@ class ExtractionSettings:
 
 def extract(
     model: str | Path | nn.Module,
-    stimuli: Stimuli | Sequence[Any],
+    stimuli: Stimuli | Sequence[object],
     *,
-    inputs: Sequence[Any] | None = None,
+    inputs: Sequence[object] | None = None,
     pooling: str | None = None,
     site: str = "residual",
     final_norm: bool = False,
@@ -73,7 +74,7 @@ def extract(
     device: str | None = None,
     device_map: Any = None,
     batch_size: int | str = "auto",
-    processor: Any = None,
+    processor: Processor = None,
     sampling_rate: int | None = None,
     gguf_file: str | None = None,
     trust_remote_code: bool = False,
@@ -223,7 +224,7 @@ def _compute(
     system: System,
     shown: ModelInputs,
     settings: ExtractionSettings,
-    attributes: dict[str, Any],
+    attributes: Json,
     place: str | Path | None = None,
 ) -> Activations:
     """Run the model over what is lacking at `place`, or over all if nothing is to be kept."""
@@ -267,7 +268,7 @@ def _compute(
     )
 
 
-def _attributes(system: System, settings: ExtractionSettings) -> dict[str, Any]:
+def _attributes(system: System, settings: ExtractionSettings) -> Json:
     metadata = {**system.about, **asdict(settings), "versions": versions(RUNNING_MODELS)}
     return {
         "key": None,
@@ -277,7 +278,7 @@ def _attributes(system: System, settings: ExtractionSettings) -> dict[str, Any]:
     }
 
 
-def _key(system: System, attributes: dict[str, Any]) -> str:
+def _key(system: System, attributes: Json) -> str:
     """A digest of all that changes the numbers, or how they are cut into chunks."""
     names = ("model", "revision", "commit")  # the identity says it, whatever it is called
     return digest_of(
@@ -360,7 +361,7 @@ def _check(settings: ExtractionSettings, shown: ModelInputs) -> None:
         check_batch_size(settings.batch_size)
 
 
-def _refuse_for_loaded(**options: Any) -> None:
+def _refuse_for_loaded(**options: Option) -> None:
     for name, value in options.items():
         if value is not None:
             raise InvalidInput(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
-from thinkalike.types import Option
+from thinkalike.types import Chart, Option
 
 
-def drawn(chart: Any, format: str, **options: Option) -> bytes:
+def drawn(chart: Chart, format: str, **options: Option) -> bytes:
     """An Altair chart as PNG, SVG, PDF or HTML; `options` of its `save`, such as `scale_factor`."""
     target: io.BytesIO | io.StringIO = io.BytesIO() if format in ("png", "pdf") else io.StringIO()
     chart.save(target, format=format, **options)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from thinkalike.errors import InvalidInput
 from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES, local_folder
-from thinkalike.types import Json, Option
+from thinkalike.types import Chart, Json, Option
 
 NOT_TO_WRITE_TO = ("memory", "http", "https")
 FIGURES = (".png", ".svg", ".pdf", ".html")
@@ -71,12 +71,12 @@ def _figure(value: Path | None) -> Path | None:
     return _place(value)
 
 
-def place(help: str, **more: Option) -> Any:
+def place(help: str, **more: Option) -> Option:
     """An option that names a folder or file of this machine to write to."""
     return typer.Option(help=help, callback=_place, **more)
 
 
-def address(help: str, **more: Option) -> Any:
+def address(help: str, **more: Option) -> Option:
     """An option that names a folder, or any fsspec address that can be written to."""
     return typer.Option(help=help, callback=_address, **more)
 
@@ -89,7 +89,7 @@ Dtype = Annotated[
 Site = Annotated[str | None, typer.Option(help="residual, block, attention or mlp.", show_default="residual")]
 
 
-def bos(default: str) -> Any:
+def bos(default: str) -> Option:
     """Whether texts begin with a token of their own."""
     return typer.Option(
         "--bos/--no-bos", help="With or without a beginning-of-sequence token.", show_default=default
@@ -135,7 +135,7 @@ Figure = Annotated[
 ]
 
 
-def resamples(default: str) -> Any:
+def resamples(default: str) -> Option:
     """How often the sentences are drawn anew."""
     return typer.Option(
         min=0,
@@ -145,7 +145,7 @@ def resamples(default: str) -> Any:
     )
 
 
-def draw(chart: Any, figure: Path) -> None:
+def draw(chart: Chart, figure: Path) -> None:
     """Write a chart as the suffix says: a page needs no network, and pixels are drawn twice as fine."""
     from thinkalike.charts.drawing import drawn
     from thinkalike.files import write_bytes

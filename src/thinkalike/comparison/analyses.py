@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.types import Facts
 
 WORDS = ("all", "not first")
 SENTENCES = ("these", "one half", "other half", "others")
@@ -34,8 +33,8 @@ class Analysis:
     """
 
     name: str
-    encoding: Mapping[str, Any] = field(default_factory=dict)
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    encoding: Facts = field(default_factory=dict)
+    reading: Facts = field(default_factory=dict)
     words: str = "all"
     sentences: str = "these"
 
@@ -45,7 +44,7 @@ class Analysis:
         if self.sentences not in SENTENCES:
             raise UnknownName.among("choice of sentences", self.sentences, SENTENCES)
 
-    def choices(self, main: Mapping[str, Any]) -> dict[str, str]:
+    def choices(self, main: Facts) -> dict[str, str]:
         """Every choice of this analysis by name, those of the comparison (`main`) where it changes none."""
         said = {**main, **self.encoding, **self.reading, "words": self.words, "sentences": self.sentences}
         said["weights"] = "with interactions" if said.pop("interactions", False) else "by feature"

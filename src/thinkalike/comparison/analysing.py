@@ -30,6 +30,7 @@ from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts, Json, Matrix, Value
 
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
@@ -87,9 +88,9 @@ def run_analyses(
     return _collect([one for one in wanted if one.name in made], made, comparison.systems, main, left_out)
 
 
-def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> dict[str, Any]:
+def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> Json:
     """The choices of the comparison itself; how texts were read only where a system says it."""
-    main: dict[str, Any] = dict(comparison.settings)
+    main: Json = dict(comparison.settings)
     for name in ("pooling", "bos"):
         said = {str(one.metadata[name]) for one in base if name in one.metadata}
         if said:
@@ -97,7 +98,7 @@ def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> dict[s
     return main
 
 
-def _to_make(grid: Sequence[Analysis], main: Mapping[str, Any]) -> tuple[list[Analysis], dict[str, str]]:
+def _to_make(grid: Sequence[Analysis], main: Facts) -> tuple[list[Analysis], dict[str, str]]:
     """The comparison and whatever differs from it in a choice; and why the rest is not made."""
     wanted, left_out = [MAIN], dict[str, str]()
     for one in grid:
@@ -133,7 +134,7 @@ class _Look:
 
     plans: Sequence[ProfilingPlan]
     pairs: Pairs
-    distance: Any
+    distance: Value
 
     def __call__(
         self, task: tuple[Activations, Layer]
@@ -144,7 +145,7 @@ class _Look:
         )
 
 
-def _judged(plan: ProfilingPlan, label: Layer, X: Any) -> JudgedLayer | ThinkalikeError:
+def _judged(plan: ProfilingPlan, label: Layer, X: Matrix) -> JudgedLayer | ThinkalikeError:
     try:
         return plan.judge(label, X)
     except ThinkalikeError as error:
@@ -152,7 +153,7 @@ def _judged(plan: ProfilingPlan, label: Layer, X: Any) -> JudgedLayer | Thinkali
 
 
 def _analyse(
-    group: Sequence[Analysis], stimuli: Stimuli, systems: Sequence[Activations], main: Mapping[str, Any]
+    group: Sequence[Analysis], stimuli: Stimuli, systems: Sequence[Activations], main: Facts
 ) -> tuple[dict[str, _Found], dict[str, str]]:
     """The analyses of a group by name, and why some could not be made."""
     try:
@@ -240,7 +241,7 @@ def _blocks(systems: Sequence[Activations]) -> dict[str, slice]:
     }
 
 
-def _plan_options(main: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _plan_options(main: Facts, changes: Facts) -> Json:
     """The settings of the comparison with the changes; no resamples, for an analysis gives one number."""
     known = {f.name for f in fields(Settings)} | set(KEPT)
     options = {name: value for name, value in main.items() if name in known}
@@ -251,7 +252,7 @@ def _collect(
     analyses: Sequence[Analysis],
     made: Mapping[str, _Found],
     systems: Sequence[str],
-    main: Mapping[str, Any],
+    main: Facts,
     left_out: Mapping[str, str],
 ) -> Robustness:
     pairs = tuple(combinations(systems, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from scipy.spatial.distance import squareform
 from thinkalike.comparison.maps import smacof
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.labels import Floats, Layer, Row, systems_of
+from thinkalike.types import Json
 
 if TYPE_CHECKING:
     import altair as alt
@@ -83,7 +84,7 @@ class ModelDistances:
         from thinkalike.provenance import versions
 
         path = Path(path)
-        about: dict[str, Any] = {"seal of the table": write_tables(self.to_frame(), path)}
+        about: Json = {"seal of the table": write_tables(self.to_frame(), path)}
         about |= {"measure": self.measure, "align": self.align, "clipped": self.clipped}
         about |= {"systems": self.systems, "versions": versions()}
         about["paths"] = [[a, b, matched] for (a, b), matched in self.paths.items()]

@@ -7,7 +7,7 @@ come later; `bare` leaves out what a page says itself, titles and legends.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import altair as alt
 import numpy as np
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Chart = TypeVar("Chart", bound=alt.TopLevelMixin)
 
 
-def draw(build: Callable[..., Chart], *results: Any, theme: str | None) -> Chart:
+def draw(build: Callable[..., Chart], *results: object, theme: str | None) -> Chart:
     """What `build` makes of the results: "light", "dark", or None for a chart to be joined with others."""
     if theme is None:
         return build(*results, LIGHT)

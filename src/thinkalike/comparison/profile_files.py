@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profi
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table, write_tables
 from thinkalike.labels import Floats
-from thinkalike.types import Facts, Json
+from thinkalike.types import Facts, Json, Value
 
 AGAIN = "make the profile again"
 
@@ -129,7 +128,7 @@ def _column(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> Floats:
     return table[name].to_numpy(np.float64).reshape(shape)
 
 
-def _arrays(kind: type, stored: Json | None) -> Any:
+def _arrays(kind: type, stored: Json | None) -> Value:
     """A dataclass of arrays from nested lists."""
     if stored is None:
         return None

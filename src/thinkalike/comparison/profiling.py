@@ -38,6 +38,7 @@ from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.diagnostics import correlations_from, variance_inflation
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts, Json, Option, Value
 
 SPLITS = 10
 """Splits of the sentences into halves, for reliability"""
@@ -72,7 +73,7 @@ class ProfilingPlan:
     """The features of all items, coded once, without those in `left_out`"""
     resampling: SentenceResampling | None
     collinearity: Collinearity
-    structure: Mapping[str, Any]
+    structure: Facts
     """What else was asked for: groups, what stays together, folds, duplicates"""
     left_out: tuple[str, ...] = ()
     """Features in which no two of the items differ"""
@@ -84,14 +85,14 @@ class ProfilingPlan:
         return LayerJudge.of(self.encoding)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Json:
         """Everything that changes the numbers, as plain values."""
         n_resamples = 0 if self.resampling is None else self.resampling.n_resamples
         return {**self.encoding.settings.as_dict(), "resamples": n_resamples, **self.structure}
 
 
 def plan_profiles(
-    stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: Any
+    stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: Option
 ) -> ProfilingPlan:
     """Prepare `profile` for several systems; see there for the parameters."""
     whole_number("resamples", resamples, 0, MOST_RESAMPLES)
@@ -126,7 +127,7 @@ def profile(
     preset: str = "default",
     resamples: int = 0,
     plan: ProfilingPlan | None = None,
-    **settings: Any,
+    **settings: Option,
 ) -> Profile:
     """What each layer of one system is organised by: held-out importances, ρ, and what qualifies them.
 
@@ -220,7 +221,7 @@ def collect_profile(
     )
 
 
-def _activations(given: Any) -> Activations:
+def _activations(given: object) -> Activations:
     found = open_activations(
         given, name_of(str(given)) if is_array_file(given) else getattr(given, "system", "array")
     )
@@ -259,7 +260,7 @@ def _resampling(stimuli: Stimuli, encoding: EncodingPlan | PairPlan, resamples: 
     return SentenceResampling(plan, resamples, parts)
 
 
-def _in_short(value: Any) -> Any:
+def _in_short(value: Value) -> Value:
     """Names as they are; labels of all items by a digest."""
     if isinstance(value, (str, Mapping)):
         return value

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from thinkalike.comparison.analyses import Analysis
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts
 
 AGAIN = (
     "revision", "part", "untrained", "gguf_file", "pooling", "site", "final_norm", "blocks", "bos",
@@ -24,7 +24,7 @@ AGAIN = (
 def read_otherwise(
     stimuli: Stimuli,
     base: Sequence[Activations],
-    changes: Mapping[str, Any],
+    changes: Facts,
     *,
     others: Stimuli | None = None,
     elsewhere: bool = False,
@@ -55,7 +55,7 @@ def read_otherwise(
     return shown, [subset_activations(one, shown) for one in found]
 
 
-def _reads_otherwise(one: Activations, changes: Mapping[str, Any]) -> bool:
+def _reads_otherwise(one: Activations, changes: Facts) -> bool:
     """Whether a change of reading has a meaning for a system, as far as that is known beforehand."""
     about = one.metadata
     if "model" not in about or not any(name in about for name in changes):
@@ -66,7 +66,7 @@ def _reads_otherwise(one: Activations, changes: Mapping[str, Any]) -> bool:
     return any(about.get(name) != value for name, value in changes.items())
 
 
-def read_again(one: Activations, stimuli: Stimuli, changes: Mapping[str, Any]) -> Activations:
+def read_again(one: Activations, stimuli: Stimuli, changes: Facts) -> Activations:
     from thinkalike.activations import extract
 
     about = one.metadata

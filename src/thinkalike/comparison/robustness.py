@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ from thinkalike.comparison.analyses import Analysis
 from thinkalike.files import numbers, read_json, reading, write_json, write_tables
 from thinkalike.inference.conclusions import Conclusions, Pair, Support, order_agreement, support
 from thinkalike.labels import Floats
+from thinkalike.types import Facts, Json, Value
 from thinkalike.wording import listed, readable
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Robustness:
     def to_frame(self) -> pd.DataFrame:
         """One row per analysis and pair of systems: choices, τ_w, RSA, and what dominates the two."""
         main = self.conclusions()[0].likeness
-        rows: list[dict[str, Any]] = []
+        rows: list[Json] = []
         for k, (analysis, found) in enumerate(zip(self.analyses, self.conclusions(), strict=True)):
             agreement = order_agreement(main, found.likeness)
             for p, (a, b) in enumerate(self.pairs):
@@ -167,13 +168,13 @@ class Robustness:
         with reading(file, AGAIN):
             return cls.from_dict(stored)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Everything as plain values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**values, "analyses": [asdict(one) for one in self.analyses]}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Robustness:
+    def from_dict(cls, stored: Facts) -> Robustness:
         """From plain values, null standing for NaN."""
         n = len(stored["analyses"])
         arrays = {
@@ -203,13 +204,13 @@ def _rival(one: Support) -> str:
     return f" ({listed(value) if isinstance(value, tuple) else readable(value)} in {n})"
 
 
-def _value(value: Any) -> str:
+def _value(value: Value) -> str:
     if isinstance(value, str):
         return readable(value)
     return " > ".join(_value(part) for part in value) if isinstance(value[0], tuple) else listed(value)
 
 
-def _in_words(kind: str, about: str | None, value: Any) -> str:
+def _in_words(kind: str, about: str | None, value: Value) -> str:
     if kind == "dominates":
         return f"{readable(value)} dominates {about}"
     if kind == "order":

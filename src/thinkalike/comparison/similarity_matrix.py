@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, s
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.table import as_measure
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
+from thinkalike.types import Facts, Json, Matrix, Value
 
 if TYPE_CHECKING:
     import altair as alt
@@ -87,7 +88,7 @@ class SimilarityMatrix:
     """The same for a geometric measure"""
     left_out: Floats | None = field(default=None)
     """(n_parts, n_rows, n_rows) without each part of the sentences"""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Facts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.rows))
@@ -163,7 +164,7 @@ class SimilarityMatrix:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair of layers."""
-        columns: dict[str, Any] = pair_columns(self.rows) | {"value": self.values.ravel()}
+        columns: Json = pair_columns(self.rows) | {"value": self.values.ravel()}
         for name in OF_CELLS:
             array = getattr(self, name)
             if array is not None:
@@ -186,9 +187,9 @@ class SimilarityMatrix:
 
 @one_name
 def similarity(
-    systems: Sequence[Any] | Mapping[str, Any],
+    systems: Sequence[Value] | Facts,
     *,
-    measure: str | Callable[[Any, Any], float] = FEATURES,
+    measure: str | Callable[[Matrix, Matrix], float] = FEATURES,
     distance: str | None = None,
     stimuli: Stimuli | None = None,
     n_permutations: int | None = None,
@@ -258,12 +259,12 @@ def _sentence_plan(
     return plan_sentences(sentences_of(stimuli), len(stimuli), permutations=n_permutations, seed=seed)
 
 
-def sentences_of(stimuli: Stimuli) -> Any:
+def sentences_of(stimuli: Stimuli) -> Value:
     """The sentence of each item; None for items that are not words."""
     return stimuli.items["sentence"].to_numpy() if "sentence" in stimuli.items else None
 
 
-def layer_measure(measure: str | Callable[[Any, Any], float]) -> Measure:
+def layer_measure(measure: str | Callable[[Matrix, Matrix], float]) -> Measure:
     """A measure that compares two layers, by its name or from a function."""
     found = as_measure(measure)
     if found.takes != "layers":
@@ -308,7 +309,7 @@ def by_features(
 
 def by_geometry(
     systems: Sequence[Activations],
-    measure: str | Callable[[Any, Any], float],
+    measure: str | Callable[[Matrix, Matrix], float],
     *,
     distance: str = "euclidean",
     seed: int = 0,
@@ -335,7 +336,7 @@ def by_geometry(
 
 
 def between_vectors(
-    vectors: Sequence[Any], rows: tuple[Row, ...], measure: Measure, *, plan: SentencePlan | None = None
+    vectors: Sequence[Matrix], rows: tuple[Row, ...], measure: Measure, *, plan: SentencePlan | None = None
 ) -> SimilarityMatrix:
     """A measure between layers that are at hand, named by their rows."""
     names = [row_name(row) for row in rows]
@@ -366,7 +367,7 @@ def with_tests(
     return replace(matrix, **cells._asdict(), tests=tests, left_out=left_out)
 
 
-def layers_of(systems: Sequence[Activations]) -> Any:
+def layers_of(systems: Sequence[Activations]) -> Matrix:
     """The layers of all systems one after the other, each read when its turn comes."""
     return (system[layer] for system in systems for layer in system.layers)
 
@@ -404,7 +405,7 @@ def _stacked_strengths(
     return tuple(name for name, is_known in zip(kept, known, strict=True) if is_known), strengths[:, known]
 
 
-def pair_columns(rows: Sequence[Row]) -> dict[str, Any]:
+def pair_columns(rows: Sequence[Row]) -> Json:
     """The first columns of a tidy table over ordered pairs of rows."""
     n = len(rows)
     systems = np.array([row[0] for row in rows], dtype=object)
@@ -506,11 +507,11 @@ def _check_same_question(profiles: Sequence[Profile]) -> None:
             )
 
 
-def _called(measure: str | Callable[[Any, Any], float]) -> str:
+def _called(measure: str | Callable[[Matrix, Matrix], float]) -> str:
     return measure if isinstance(measure, str) else str(getattr(measure, "__name__", measure))
 
 
-def _name(system: Any) -> str:
+def _name(system: object) -> str:
     if not isinstance(system, (Profile, Activations)):
         raise InvalidInput(
             f"Got {type(system).__name__} as a system: give profiles (ta.profile), activations (ta.extract) "
@@ -519,7 +520,7 @@ def _name(system: Any) -> str:
     return system.system
 
 
-def _expect(system: Any, kind: type[Any], measure: str) -> Any:
+def _expect(system: object, kind: type, measure: str) -> Value:
     if not isinstance(system, kind):
         way_out = (
             "make one with ta.profile(activations, stimuli)"

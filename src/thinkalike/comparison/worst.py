@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,14 +12,14 @@ from thinkalike.labels import Row, row_name
 from thinkalike.measures.rsa import worst_explained
 from thinkalike.pairs.distances import DISTANCES
 from thinkalike.stimuli.differences import code_features
-from thinkalike.types import Facts
+from thinkalike.types import Facts, Matrix
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
 
 
 def worst_pairs(
-    X: Any, Y: Any, stimuli: Stimuli, settings: Facts, *, names: Sequence[Row], n_worst: int
+    X: Matrix, Y: Matrix, stimuli: Stimuli, settings: Facts, *, names: Sequence[Row], n_worst: int
 ) -> pd.DataFrame:
     """The items of each pair, and how far apart they are in either layer beyond what the features say.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -25,6 +24,7 @@ from thinkalike.encoding.solvers import solve_nonnegative_many
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
 from thinkalike.pairs.ranks import sort_distances
+from thinkalike.types import Matrix
 
 LANES = 32
 PARTS = 10
@@ -65,7 +65,7 @@ class ResamplingPlan:
     differences: tuple[np.ndarray, ...]
 
 
-def leave_out(clusters: Any, *, n_resamples: int = 20, seed: int = 0) -> tuple[np.ndarray, int]:
+def leave_out(clusters: object, *, n_resamples: int = 20, seed: int = 0) -> tuple[np.ndarray, int]:
     """Which items stay when a part of the clusters, such as sentences, is left out; and the number of parts.
 
     The clusters are dealt into ten parts (fewer if there are fewer, or fewer resamples), of which each is
@@ -98,7 +98,7 @@ def leave_out(clusters: Any, *, n_resamples: int = 20, seed: int = 0) -> tuple[n
     return kept, parts
 
 
-def split_halves(clusters: Any, *, n_splits: int = 10, seed: int = 0) -> np.ndarray:
+def split_halves(clusters: object, *, n_splits: int = 10, seed: int = 0) -> np.ndarray:
     """The items in either half of the clusters, split at random.
 
     Parameters
@@ -122,7 +122,7 @@ def split_halves(clusters: Any, *, n_splits: int = 10, seed: int = 0) -> np.ndar
     return np.stack([first, 1 - first], axis=1).reshape(2 * n_splits, -1)
 
 
-def _numbered(clusters: Any) -> tuple[np.ndarray, int]:
+def _numbered(clusters: object) -> tuple[np.ndarray, int]:
     _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
     return cluster, int(cluster.max()) + 1
 
@@ -203,7 +203,7 @@ def _feature_moments(plan: EncodingPlan, w: np.ndarray) -> tuple[np.ndarray, np.
     return n_pairs, sums, grams
 
 
-def resample(resamples: ResamplingPlan, X: Any, alphas: Sequence[float] | np.ndarray) -> Resampled:
+def resample(resamples: ResamplingPlan, X: Matrix, alphas: Sequence[float] | np.ndarray) -> Resampled:
     """Fit and judge one layer in every resample.
 
     Parameters

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from thinkalike.types import Value
+
 Pair = tuple[str, str]
 
 
@@ -48,7 +50,7 @@ class Support:
 
     kind: str
     about: str | None
-    value: Any
+    value: Value
     agree: int
     n: int
     others: tuple[tuple[Any, int], ...] = ()
@@ -107,7 +109,7 @@ def support(analyses: Sequence[Conclusions]) -> tuple[Support, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _counted(kind: str, about: str | None, values: Sequence[Any]) -> Support | None:
+def _counted(kind: str, about: str | None, values: Sequence[Value]) -> Support | None:
     main, said = values[0], [value for value in values if value is not None]
     if main is None:
         return None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
-from thinkalike.types import Facts
+from thinkalike.types import Facts, Matrix, Value
 
 if TYPE_CHECKING:
     import altair as alt
@@ -119,7 +119,7 @@ def compare_groups(
 
 
 def _means(
-    stack: Floats, layers: Sequence[Any], order: Any, codes: Labels, copies: Floats, ends: list[float]
+    stack: Floats, layers: Sequence[Matrix], order: Value, codes: Labels, copies: Floats, ends: list[float]
 ) -> pd.DataFrame:
     rows = []
     for layer, matrix in zip(layers, stack, strict=True):
@@ -143,7 +143,7 @@ def _means(
 
 
 def _separation_frame(
-    found: Sequence[Separation], layers: Sequence[Any], stack: Floats, codes: Labels, *, squared: bool
+    found: Sequence[Separation], layers: Sequence[Matrix], stack: Floats, codes: Labels, *, squared: bool
 ) -> pd.DataFrame:
     rows = []
     for layer, one, matrix in zip(layers, found, stack, strict=True):
@@ -169,7 +169,7 @@ def _checked(
     groups: Sequence[Hashable],
     systems: Sequence[str] | None,
     layers: Sequence[Layer | float] | None,
-) -> tuple[Floats, tuple[str, ...], Sequence[Any]]:
+) -> tuple[Floats, tuple[str, ...], Sequence[Value]]:
     stack = np.asarray(values, dtype=np.float64)
     stack = stack[None] if stack.ndim == 2 else stack
     m = len(groups)
@@ -190,7 +190,7 @@ def _checked(
     if len(bad):
         _, i, j = bad[0]
         raise InvalidInput(f"There is no finite value between {names[i]} and {names[j]}: leave one out.")
-    whole: Sequence[Any] = ["all"] if np.ndim(values) == 2 else range(len(stack))
+    whole: Sequence[Value] = ["all"] if np.ndim(values) == 2 else range(len(stack))
     return stack, names, whole if layers is None else layers
 
 

@@ -13,7 +13,7 @@ of θ and of every θ₍g₎.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ class Range(NamedTuple):
 
 
 def left_out(
-    sentences: Sequence[Any] | npt.NDArray[np.generic] | None,
+    sentences: Sequence[object] | npt.NDArray[np.generic] | None,
     n_items: int,
     *,
     parts: int = PARTS,

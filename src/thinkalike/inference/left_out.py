@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from thinkalike.measures.rdms import DISTANCES, rsa_name
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.types import Matrix
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,7 +56,7 @@ def has_range(measure: str) -> bool:
 
 def left_out_matrices(
     measure: str,
-    layers: Sequence[Any],
+    layers: Sequence[Matrix],
     kept: Sequence[Indices],
     *,
     distance: DistanceLike | None = None,
@@ -176,7 +177,7 @@ class _Gaussian(_Linear):
         return kernel
 
 
-def _cka(layers: Sequence[Any], kept: Sequence[Indices], kernel: type[_Linear]) -> Floats:
+def _cka(layers: Sequence[Matrix], kept: Sequence[Indices], kernel: type[_Linear]) -> Floats:
     """Unbiased CKA of all items and of each of `kept`: (1 + n_parts, n_layers, n_layers).
 
     HSIC₁ of some items needs Σ K_ij L_ij over their pairs, and the row sums of K and L over them. All

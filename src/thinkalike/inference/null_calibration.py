@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import ceil, lgamma
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import PAIR_FORMS, finished, pair_form
 from thinkalike.pairs.pairset import Pairs
+from thinkalike.types import Matrix
 
 ROUNDING = 1e-6
 """Values this close are one value: permutations that give the same items the same partners"""
@@ -72,7 +73,7 @@ def calibrate(
 
 
 def sentence_orders(
-    sentences: Sequence[Any] | npt.NDArray[Any] | None, n_items: int, *, n: int = 200, seed: int = 0
+    sentences: Sequence[object] | npt.NDArray[np.generic] | None, n_items: int, *, n: int = 200, seed: int = 0
 ) -> Orders:
     """`n` orders (n, n_items) of the items in which whole sentences of equal length changed places.
 
@@ -99,7 +100,7 @@ def sentence_orders(
     return orders
 
 
-def _by_length(sentences: Sequence[Any] | npt.NDArray[Any]) -> list[Orders]:
+def _by_length(sentences: Sequence[object] | npt.NDArray[np.generic]) -> list[Orders]:
     """For each number of items in a sentence, the places of the items, (n_sentences, n_items)."""
     _, code = np.unique(np.asarray(sentences).astype(str), return_inverse=True)
     places = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
@@ -109,8 +110,8 @@ def _by_length(sentences: Sequence[Any] | npt.NDArray[Any]) -> list[Orders]:
 
 def null_values(
     measure: str | Measure,
-    layers_a: Sequence[Any],
-    layers_b: Sequence[Any],
+    layers_a: Sequence[Matrix],
+    layers_b: Sequence[Matrix],
     orders: Orders,
     *,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
@@ -146,8 +147,8 @@ def null_values(
 
 def _one_by_one(
     measure: Measure,
-    layers_a: Sequence[Any],
-    layers_b: Sequence[Any],
+    layers_a: Sequence[Matrix],
+    layers_b: Sequence[Matrix],
     orders: Orders,
     names: tuple[Sequence[str], Sequence[str]],
     step: Step,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from thinkalike.measures.pair_forms import PAIR_FORMS, PairForm
 from thinkalike.measures.rsa import RankedLayers
 from thinkalike.pairs.pairset import Pairs, draw_places
 from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.types import Matrix
 
 PERMUTATIONS = 200
 """Orders of the sentences that a measure is held against, unless told otherwise"""
@@ -54,7 +54,7 @@ class SentencePlan:
     seed: int
     why_not: tuple[str, ...] = ()
 
-    def left_out(self, measure: str, layers: Sequence[Any]) -> LeftOut | None:
+    def left_out(self, measure: str, layers: Sequence[Matrix]) -> LeftOut | None:
         """`measure` between all layers without each part; None where it has no range."""
         if not self.kept or not has_range(measure):
             return None
@@ -68,7 +68,7 @@ class SentencePlan:
             return None
         return left_out_rsa(*_some_ranks(ranked, self.seed), self.kept, differences)
 
-    def null(self, measure: Measure, layers: Sequence[Any], names: Sequence[str]) -> Null | None:
+    def null(self, measure: Measure, layers: Sequence[Matrix], names: Sequence[str]) -> Null | None:
         """`measure` between all layers, sentences as they are and exchanged."""
         if not len(self.orders) or not (self.asked or measure.name in PAIR_FORMS):
             return None
@@ -88,7 +88,7 @@ class SentencePlan:
 
 
 def plan_sentences(
-    sentences: Sequence[Any] | npt.NDArray[Any] | None,
+    sentences: Sequence[object] | npt.NDArray[np.generic] | None,
     n_items: int,
     *,
     ranges: bool = True,

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Self, Union, get_args, get_origin, get_type_hints
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.types import Facts, Json
+from thinkalike.types import Facts, Json, Value
 
 
 class File(str):
@@ -52,7 +52,7 @@ class RecipeSettings:
         return {name: getattr(self, name) for name in names}
 
 
-def fitted(name: str, value: Any, wanted: Any) -> Any:
+def fitted(name: str, value: Value, wanted: Value) -> Value:
     """`value` as the type that a setting wants: `a,b` as a tuple, a whole number as a float; else refused."""
     origin, inside = get_origin(wanted), get_args(wanted)
     if origin is Union or type(wanted).__name__ == "UnionType":
@@ -85,7 +85,7 @@ def fitted(name: str, value: Any, wanted: Any) -> Any:
     raise InvalidInput(f"The setting {name} is {_in_words(wanted)}; {value!r} was given.")
 
 
-def _in_words(wanted: Any) -> str:
+def _in_words(wanted: object) -> str:
     words = {
         int: "a whole number from 0",
         File: "the path of a file",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -20,6 +19,7 @@ from thinkalike.comparison.views import FUNCTION, ThreeViews, three_views
 from thinkalike.report.figures import Chart, Source
 from thinkalike.stitching.penalty_plots import LABELS, line_frame
 from thinkalike.stitching.result import StitchResult
+from thinkalike.types import Json, Value
 from thinkalike.wording import number, p_text
 
 FOLDER = "stitching"
@@ -60,7 +60,7 @@ class FunctionSection:
     results: tuple[StitchResult, ...]
     found: tuple[ThreeViews, ...]
 
-    def specs(self, theme: Theme = LIGHT) -> dict[str, Any]:
+    def specs(self, theme: Theme = LIGHT) -> Json:
         """Specifications without data, by the name of the chart."""
         charts = self.charts(source=alt.NamedData, theme=theme)
         kept = {name: chart.to_dict(validate=False) for name, chart in charts.items()}
@@ -175,7 +175,7 @@ def _baselines(row: pd.Series) -> str:
     return "" if not parts else f"; {', '.join(parts)}"
 
 
-def _nats(value: Any) -> str:
+def _nats(value: float) -> str:
     """Two digits; what rounds to nothing has no sign."""
     return number(round(float(value), 2) + 0.0)
 
@@ -203,7 +203,7 @@ def _cells(views: ThreeViews, view: str) -> pd.DataFrame:
     return pd.DataFrame(rows).dropna(subset="value", ignore_index=True)
 
 
-def _matrix(views: ThreeViews, view: str, data: Any, theme: Theme) -> alt.LayerChart:
+def _matrix(views: ThreeViews, view: str, data: Value, theme: Theme) -> alt.LayerChart:
     values = views.values[view][np.isfinite(views.values[view])]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     domains = {FEATURES: (-1.0, 1.0), FUNCTION: (min(0.0, low), max(high, 0.05))}
@@ -220,7 +220,7 @@ def _matrix(views: ThreeViews, view: str, data: Any, theme: Theme) -> alt.LayerC
     )
 
 
-def _lines(result: StitchResult, table: pd.DataFrame, data: Any, theme: Theme) -> alt.LayerChart:
+def _lines(result: StitchResult, table: pd.DataFrame, data: Value, theme: Theme) -> alt.LayerChart:
     present = list(dict.fromkeys(table["series"]))
     return penalty_lines(
         data,

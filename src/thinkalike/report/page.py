@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import pandas as pd
@@ -28,6 +27,7 @@ from thinkalike.report.function import FunctionSection, find_stitchings, functio
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
 from thinkalike.stitching.result import StitchResult
+from thinkalike.types import Json
 from thinkalike.wording import readable
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -150,7 +150,7 @@ def _other_measures(comparison: Comparison) -> dict[str, str]:
     return texts | {f"left-out-{m}": f"{value_label(m)} {parts}" for m in comparison.matrices}
 
 
-def page_data(comparison: Comparison, section: FunctionSection | None = None) -> dict[str, Any]:
+def page_data(comparison: Comparison, section: FunctionSection | None = None) -> Json:
     """What the script of the page works with: plain values only."""
     tables = frames.chart_frames(comparison)
     section = section or function_section(comparison, [])
@@ -208,7 +208,7 @@ def chart_library() -> str:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _records(table: pd.DataFrame) -> list[Json]:
     rounded = table.round(5)
     return [
         {str(key): None if pd.isna(value) else value for key, value in row.items()}

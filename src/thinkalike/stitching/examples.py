@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.text import PADDING, PackedText
 from thinkalike.systems.batch import Batch, Ints, tokenise
 from thinkalike.systems.heads import Task
-from thinkalike.types import Tokenizer
+from thinkalike.types import Tokenizer, Value
 
 if TYPE_CHECKING:
     import torch
@@ -152,7 +152,7 @@ class Examples:
         tokens = self.tokens.take(slice(n), trimmed=False)
         return Examples(tokens, self.targets[:n], self.units[:n], self.mask_token)
 
-    def batch(self, rows: Sequence[int] | Ints, *, device: Any = "cpu", draw: int = 0) -> TargetBatch:
+    def batch(self, rows: Sequence[int] | Ints, *, device: Value = "cpu", draw: int = 0) -> TargetBatch:
         """The chosen rows; `draw` numbers the choice of hidden tokens of masked models."""
         import torch
 

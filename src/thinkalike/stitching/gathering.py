@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -15,6 +15,7 @@ from thinkalike.stitching.job import Job
 from thinkalike.stitching.phi import get_kind
 from thinkalike.stitching.stitches import Role, Stitch
 from thinkalike.systems.calling import bottom_states
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -64,7 +65,7 @@ def gather(
     return gathered
 
 
-def _add(moments: dict[Any, LayerMoments], at: Any, rows: Tensor) -> Tensor:
+def _add(moments: dict[Value, LayerMoments], at: object, rows: Tensor) -> Tensor:
     """Add the rows of a layer to its moments; the rows about their shift."""
     rows = rows.float()
     if at not in moments:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.stitching.examples import Examples, TargetBatch
 from thinkalike.stitching.stitches import Role, Stitch
 from thinkalike.systems.calling import bottom_states
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import System
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +26,7 @@ class Job:
     stitches: tuple[Stitch, ...]
 
     @property
-    def models(self) -> list[Any]:
+    def models(self) -> list[Value]:
         return [system.model for system in (*self.bottoms.values(), self.top)]
 
     @property
@@ -34,7 +35,7 @@ class Job:
         return self.top.task
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Value:
         return next(self.top.model.parameters()).device
 
     def layers(self, role: Role, among: Sequence[Stitch] | None = None) -> set[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -11,7 +9,7 @@ from thinkalike.systems.architectures import Part, layers_of
 from thinkalike.systems.calling import accepted
 from thinkalike.systems.inject import start_from, states_at
 from thinkalike.systems.mamba.selective_scan import fused_scan
-from thinkalike.types import Option
+from thinkalike.types import Option, Value
 
 
 class StitchedModel(nn.Module):
@@ -70,7 +68,7 @@ class StitchedModel(nn.Module):
         self.phi.train(mode)
         return self
 
-    def forward(self, **inputs: Option) -> Any:
+    def forward(self, **inputs: Option) -> Value:
         """What the top answers, as it answers by itself."""
         bottom, top = self._stacks
         with fused_scan(self.bottom), torch.no_grad():

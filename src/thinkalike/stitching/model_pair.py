@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.stimuli.text import same_tokenizer
@@ -12,7 +12,7 @@ from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.calling import n_embeddings
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import LoadOptions, System, check_same_tokens, open_system
-from thinkalike.types import Config, Option, Tokenizer
+from thinkalike.types import Config, Option, Tokenizer, Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -82,7 +82,7 @@ def _knows_own_tokens(system: System) -> bool:
     return system.tokenizer_given is None or _own_tokenizer(system) is not None
 
 
-def _own_tokenizer(system: System) -> Any:
+def _own_tokenizer(system: System) -> Value:
     """The tokenizer that lies beside the weights; None where there is none, or no folder."""
     if system.folder is None:
         return None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stitching.closed_form import Pair, orthogonal_solution, reduced_rank, ridge_solution
-from thinkalike.types import Option
+from thinkalike.types import Matrix, Option
 
 __all__ = ["KINDS", "Kind", "get_kind", "identity_start", "normalised"]
 
@@ -124,7 +123,7 @@ class Kind:
     prepare: Callable[[Tensor], Tensor] | None = None
 
 
-def _tensor(array: Any) -> Tensor:
+def _tensor(array: Matrix) -> Tensor:
     return torch.from_numpy(array)
 
 

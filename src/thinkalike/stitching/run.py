@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from thinkalike.stitching.training import train
 from thinkalike.systems.calling import bottom_states, check_tokens, frozen
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import LoadOptions, System, passage_length, untrained_copy
+from thinkalike.types import Facts, Tokenizer, Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,7 +53,7 @@ def stitch(
     ceiling: bool = True,
     task: Task | None = None,
     names: tuple[str, str] | None = None,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
     split: Split | None = None,
     length: int | None = None,
     max_tokens: int = 400_000,
@@ -185,7 +186,7 @@ def _how(kind: str, fit: Fit | TaskFit | None) -> tuple[TaskFit | None, Fit]:
     """The settings of a fit by task loss, if it is one, and the name of the fit."""
     get_kind(kind)
     how = fit if isinstance(fit, TaskFit) else TaskFit() if fit == "task" else None
-    name: Any = "task" if how is not None else fit
+    name: Value = "task" if how is not None else fit
     if name is None:
         name = "none" if kind == "identity" else "least-squares"
     if name not in FITS:
@@ -253,7 +254,7 @@ def _run(
     return gathered, phis, trained, found
 
 
-def _widths(job: Job, stitch: Stitch, examples: Any) -> tuple[tuple[int, int], tuple[str, str]]:
+def _widths(job: Job, stitch: Stitch, examples: Value) -> tuple[tuple[int, int], tuple[str, str]]:
     """The widths of the two layers, as the models themselves have them, and what they are called."""
     batch = examples.batch([0], device=job.device)
     system = job.bottoms[stitch.role]
@@ -271,7 +272,7 @@ def _digest(material: Material) -> str:
     return sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
 
 
-def _key(settings: Mapping[str, Any], job: Job) -> str:
+def _key(settings: Facts, job: Job) -> str:
     from thinkalike.provenance import digest_of
 
     identities = {role: system.identity for role, system in job.bottoms.items()}
@@ -287,7 +288,7 @@ def _result(
     found: Evaluation,
     kind: str,
     fit: Fit,
-    settings: Mapping[str, Any],
+    settings: Facts,
 ) -> StitchResult:
     used = np.flatnonzero(found.own.count)
     curves = [

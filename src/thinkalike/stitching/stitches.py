@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from thinkalike.systems.system import System
@@ -44,7 +45,7 @@ def chosen_pairs(layers: Layers, bottom: System, top: System) -> list[tuple[int,
     elif isinstance(layers, str):
         raise UnknownName.among("choice of layers", layers, LAYERS)
     else:
-        listed: list[Any] = [layers] if isinstance(layers, (int, np.integer)) else list(layers)
+        listed: list[Value] = [layers] if isinstance(layers, (int, np.integer)) else list(layers)
         pairs = [(int(one), int(one)) if np.ndim(one) == 0 else (int(one[0]), int(one[1])) for one in listed]
     if not pairs:
         raise InvalidInput("There are no layers to stitch: give at least one.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import TaskFit, Training
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.calling import top_logits
+from thinkalike.types import Config
 
 if TYPE_CHECKING:
     from torch import nn
@@ -84,7 +85,7 @@ def _rows(examples: Examples, number: int, batch_tokens: int, seed: int) -> tupl
 
 
 def _n_answers(job: Job) -> int:
-    config: Any = job.top.model.config
+    config: Config = job.top.model.config
     if job.task == "classification":
         return int(config.num_labels)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config

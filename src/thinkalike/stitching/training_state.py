@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import Training
+from thinkalike.types import Json
 
 PLAIN = ("best_step", "looks_in_vain", "stopped", "last_step")
 FLOATS = ("best_loss", "first_loss")
@@ -21,7 +21,7 @@ FLOATS = ("best_loss", "first_loss")
 def save(saved: Checkpoint, trainings: Mapping[Stitch, Training], step: int) -> None:
     """Keep where every training stands, after it has looked at the validation text at `step`."""
     arrays: dict[str, np.ndarray] = {}
-    about: list[dict[str, Any]] = []
+    about: list[Json] = []
     for number, training in enumerate(trainings.values()):
         parts = {"phi": training.phi.state_dict(), "best": training.best, "state": _state(training)}
         for part, named in parts.items():

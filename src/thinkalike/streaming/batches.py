@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.streaming.sums import FEWEST_ITEMS
+from thinkalike.types import Json, Matrix
 
 Ints = npt.NDArray[np.int64]
 MIXED = 4  # so many batches' worth of rows are gathered before they are mixed
@@ -17,7 +18,7 @@ MIXED = 4  # so many batches' worth of rows are gathered before they are mixed
 class LayerRows(NamedTuple):
     """For every layer its rows (n_rows, n_units_l), and the unit of the jackknife that they belong to."""
 
-    layers: list[Any]
+    layers: list[Matrix]
     unit: Hashable
 
 
@@ -27,7 +28,7 @@ class PassageBatches:
     def __init__(self) -> None:
         self.skipped = 0
 
-    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
+    def take(self, layers: Sequence[Matrix], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
         """Batches from the rows of some passages, `n_rows` of each."""
         ends = np.cumsum(n_rows)
         for start, end, unit in zip(ends - n_rows, ends, units, strict=True):
@@ -45,10 +46,10 @@ class PassageBatches:
         """Whether all rows that were taken are in batches."""
         return True
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         return {"skipped": self.skipped}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Json) -> None:
         self.skipped = state["skipped"]
 
 
@@ -61,10 +62,10 @@ class MixedBatches:
     def __init__(self, batch_size: int, *, seed: int = 0) -> None:
         self.batch_size, self.rng = batch_size, np.random.default_rng(seed)
         self.skipped = self.n_pools = 0
-        self._pool: list[Sequence[Any]] = []
+        self._pool: list[Sequence[Matrix]] = []
         self._n_rows = 0
 
-    def take(self, layers: Sequence[Any], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
+    def take(self, layers: Sequence[Matrix], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
         """Batches once enough passages have come."""
         self._pool.append(list(layers))
         self._n_rows += int(n_rows.sum())
@@ -81,10 +82,10 @@ class MixedBatches:
         """Whether all rows that were taken are in batches."""
         return not self._pool
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         return {"n_pools": self.n_pools, "rng": self.rng.bit_generator.state}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Json) -> None:
         self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
 
     def _mixed(self, n_batches: int) -> Iterator[LayerRows]:
@@ -97,7 +98,7 @@ class MixedBatches:
             yield LayerRows([X[rows] for X in layers], unit)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(parts: Sequence[Matrix]) -> Matrix:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     import torch

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
 from thinkalike.errors import UnknownName
 from thinkalike.measures.inputs import Array
+from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -62,7 +63,7 @@ class CKAMatrix:
     units: Mapping[str, int]
     stopped: Literal["precision", "max_batches", "end"]
     cautions: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Facts = field(default_factory=dict)
     measure: str = "cka"
     kind: Literal["similarity", "distance"] = "similarity"
 

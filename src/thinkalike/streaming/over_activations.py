@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Generator, Sequence
 from itertools import pairwise
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 def activations_cka(
     systems: Sequence[Activations],
     *,
-    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    groups: Sequence[object] | npt.NDArray[np.generic] | None = None,
     batch_size: int = 1024,
     average: Average = "hsic",
     precision: float | None = None,
@@ -92,7 +92,9 @@ def activations_cka(
     return make_matrix(stream, rows, trace, stopped, unit="batches", settings=settings)
 
 
-def whole_groups(n_items: int, groups: Any, batch_size: int, *, seed: int = 0) -> list[Ints]:
+def whole_groups(
+    n_items: int, groups: Sequence[object] | npt.NDArray[np.generic] | None, batch_size: int, *, seed: int = 0
+) -> list[Ints]:
     """Items in batches of nearly equal size, in seeded order, no group in two of them."""
     if batch_size < 4:
         raise InvalidInput(f"batch_size is {batch_size}: unbiased CKA needs at least 4 items in a batch.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
@@ -30,6 +30,7 @@ from thinkalike.streaming.text_passages import (
 from thinkalike.systems.batch import Document
 from thinkalike.systems.calling import layer_labels
 from thinkalike.systems.system import LoadOptions, System, open_systems
+from thinkalike.types import Facts, Tokenizer, Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -61,7 +62,7 @@ def stream_cka(
     average: Average = "hsic",
     precision: float | None = None,
     max_batches: int = 1000,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
     device: str | None = None,
     dtype: str = "float32",
     gram_dtype: str = "float64",
@@ -183,7 +184,7 @@ def stream_cka(
     return make_matrix(stream, rows, trace, stopped, unit=unit, settings=settings, notes=notes)
 
 
-def _key(settings: Mapping[str, Any], systems: Sequence[System], rows: Sequence[Row]) -> str:
+def _key(settings: Facts, systems: Sequence[System], rows: Sequence[Row]) -> str:
     """A digest of what the sums so far depend on; when to stop is not part of it."""
     from thinkalike.provenance import digest_of
 
@@ -191,7 +192,7 @@ def _key(settings: Mapping[str, Any], systems: Sequence[System], rows: Sequence[
     return digest_of({**lasting, "identities": [s.identity for s in systems], "rows": list(rows)})
 
 
-def _passages(text: Any, systems: Sequence[System], how: HowToRead, pack: bool, seed: int) -> Passages:
+def _passages(text: Value, systems: Sequence[System], how: HowToRead, pack: bool, seed: int) -> Passages:
     """The text as passages: packed, or document by document."""
     if isinstance(text, PackedText):
         return packed_tokens(systems, text, how)
@@ -252,7 +253,7 @@ def _notes(unit: str, batching: PassageBatches | MixedBatches, passages: Passage
     return notes
 
 
-def _known(what: str, name: Any, known: Sequence[str]) -> Any:
+def _known(what: str, name: object, known: Sequence[str]) -> Value:
     if name not in known:
         raise UnknownName.among(what, name, known)
     return name

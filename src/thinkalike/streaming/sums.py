@@ -9,7 +9,7 @@ tokens of one document are no independent draws.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures.hsic import carried_by, gram_sums
 from thinkalike.measures.inputs import Array
+from thinkalike.types import Matrix
 
 Average = Literal["hsic", "ratio"]
 AVERAGES = ("hsic", "ratio")
@@ -57,7 +58,7 @@ class StreamingCKA:
         """How many different units have come."""
         return len(self._slots)
 
-    def add(self, layers: Sequence[Any], *, unit: Hashable = None) -> None:
+    def add(self, layers: Sequence[Matrix], *, unit: Hashable = None) -> None:
         """Take one batch: for every layer an array or tensor (n_items, n_units_l), the same items in all.
 
         `unit` is the document or group of documents that the batch was drawn from; one of its own if None.
@@ -152,7 +153,7 @@ class StreamingCKA:
         self._sums[slot] += weight * hsic
         self._weights[slot] += weight
 
-    def _check(self, layers: Sequence[Any]) -> int:
+    def _check(self, layers: Sequence[Matrix]) -> int:
         if len(layers) != len(self.names):
             raise InvalidInput(f"A batch brought {len(layers)} layers; {len(self.names)} were announced.")
         n = len(layers[0])
@@ -175,7 +176,7 @@ def ratios(hsic: Array) -> Array:
     return values
 
 
-def _centred(X: Any, dtype: str, name: str) -> Any:
+def _centred(X: Matrix, dtype: str, name: str) -> Matrix:
     """Without the column means, which are taken in float64; the caller's array is left as it is.
 
     In float32 the means are rounded once more, so what is left of them is taken away too.
@@ -196,7 +197,7 @@ def _centred(X: Any, dtype: str, name: str) -> Any:
     return C.to(getattr(torch, dtype))
 
 
-def _check_finite(finite: Any, name: str) -> None:
+def _check_finite(finite: Matrix, name: str) -> None:
     if not bool(finite.all()):
         raise InvalidInput(
             f"{name} has NaN or infinite values: use a wider dtype for the model (dtype='float32')."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -111,7 +111,7 @@ def documents_of(text: str | Path | Sequence[Document], split: Split | None) -> 
     return list(text)
 
 
-def _split_of(text: Any, split: Split | None) -> Split:
+def _split_of(text: object, split: Split | None) -> Split:
     """What a document is: a file of a folder, a paragraph of a file, unless it is said."""
     if split is not None:
         return split

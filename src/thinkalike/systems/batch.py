@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.types import Tokenizer
+from thinkalike.types import Matrix, Tokenizer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -104,7 +103,7 @@ def tokenise(
     return Batch.of(encoded["input_ids"], segments=encoded["token_type_ids"] if pairs else None, width=width)
 
 
-def _filled(sequences: Sequence[Any], mask: Bools) -> Ints:
+def _filled(sequences: Sequence[Matrix], mask: Bools) -> Ints:
     filled = np.zeros(mask.shape, dtype=np.int64)
     if len(sequences):
         filled[mask] = np.concatenate([np.asarray(one, dtype=np.int64) for one in sequences])

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from thinkalike.errors import InvalidInput
 from thinkalike.systems.architectures import Stack
 from thinkalike.systems.hooks import entering, first_tensor
-from thinkalike.types import Answer, Json, Option
+from thinkalike.types import Answer, Json, Option, Value
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-Forward = Callable[..., Any]
+Forward = Callable[..., Value]
 Run = Callable[[int, Forward, tuple[object, ...], Json], Any]
 
 
@@ -68,7 +68,7 @@ def states_of(stack: Stack, layers: Iterable[int], **inputs: Option) -> dict[int
         _check_layer(stack, layer)
     found: dict[int, torch.Tensor] = {}
 
-    def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Any:
+    def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Value:
         if run in wanted:
             found[run] = entering(args, kwargs)
         if len(found) == len(wanted):
@@ -118,7 +118,7 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
     _check_layer(stack, layer)
     first: Json = {}
 
-    def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Any:
+    def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Value:
         if run > layer:
             return forward(*args, **kwargs)
         if run == layer and args:

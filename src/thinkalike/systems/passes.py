@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from thinkalike.systems.chunk_plan import ChunkPlan, check_batch_size
 from thinkalike.systems.hooks import Keep, Layer
 from thinkalike.systems.texts import Sequences
 from thinkalike.systems.words import Ints
+from thinkalike.types import Json, Processor
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +41,7 @@ class Pass:
         Layer and hidden states as the model has them → (n_places, n_units), float32.
     """
 
-    inputs: dict[str, Any]
+    inputs: Json
     places: Ints
     keep: Keep
 
@@ -89,10 +90,10 @@ class SignalSource:
     def __init__(
         self,
         rows: Sequence[str],
-        inputs: Sequence[Any],
+        inputs: Sequence[object],
         *,
         kind: str,
-        processor: Any,
+        processor: Processor,
         pooling: str,
         sampling_rate: int | None,
         batch_size: int | str,
@@ -104,7 +105,7 @@ class SignalSource:
         self.order = np.arange(len(self.rows))
         at_once = SIGNALS_AT_ONCE if batch_size == "auto" else check_batch_size(batch_size)
         self.chunk_rows = min(at_once, len(self.rows))
-        self._prepared: tuple[int, list[dict[str, Any]]] = (-1, [])
+        self._prepared: tuple[int, list[Json]] = (-1, [])
 
     def groups(self, chunk: int) -> list[Ints]:
         places = signals.equal_shapes(self._process(chunk))
@@ -130,7 +131,7 @@ class SignalSource:
 
         return Pass(inputs, group, keep)
 
-    def _process(self, chunk: int) -> list[dict[str, Any]]:
+    def _process(self, chunk: int) -> list[Json]:
         if self._prepared[0] != chunk:
             begin = chunk * self.chunk_rows
             prepared = [

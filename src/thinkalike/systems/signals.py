@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thinkalike.errors import InvalidInput, MissingExtra
-from thinkalike.types import Processor
+from thinkalike.types import Processor, Value
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ POOLINGS = ("mean", "cls", "last")
 
 
 def process(
-    processor: Processor, one: Any, *, kind: str, sampling_rate: int | None
+    processor: Processor, one: Value, *, kind: str, sampling_rate: int | None
 ) -> dict[str, torch.Tensor]:
     """One image or sound as the model wants it, with a leading axis of length 1.
 
@@ -46,7 +46,7 @@ def process(
     return dict(prepared)
 
 
-def _image(one: Any) -> Any:
+def _image(one: object) -> Value:
     """An RGB picture: grey ones get three equal channels, as models are trained on three."""
     try:
         from PIL import Image

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -24,6 +23,7 @@ from thinkalike.recipes.brown2023_activations.stitchings import (
 from thinkalike.recipes.brown2023_activations.verdicts import GELU, NARROW, SOLU, WIDE
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.steps import Steps
+from thinkalike.types import Facts, Value
 
 NAME = "brown2023-activations"
 
@@ -57,7 +57,7 @@ class Measured:
     curves: pd.DataFrame
     squares: pd.DataFrame
     squares_tests: pd.DataFrame
-    cka: Mapping[str, Mapping[str, Any]]
+    cka: Mapping[str, Facts]
     seeds: pd.DataFrame = field(default_factory=lambda: NONE)
     seeds_tests: pd.DataFrame = field(default_factory=lambda: NONE)
     widths: pd.DataFrame = field(default_factory=lambda: NONE)
@@ -133,7 +133,7 @@ def _both_ways(
     by_task: bool,
     floor: bool,
     layers: list[tuple[int, int]] | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Value, Value]:
     """First → second, and second → first at the same pairs of layers."""
     from thinkalike.systems.architectures import layers_of
 
@@ -226,7 +226,7 @@ def _statements(measured: Measured) -> list[Statement]:
     return [*found, verdicts.same_by_squares(tests, measured.squares_tests)]
 
 
-def equal_layers(cka: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+def equal_layers(cka: Mapping[str, Facts]) -> pd.DataFrame:
     """Rows of size, layer, value: CKA of equal layers of the GeLU and the SoLU model."""
     rows = []
     for size, found in cka.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -12,12 +11,12 @@ import pandas as pd
 from thinkalike.charts.heatmap import similarity_matrix
 from thinkalike.charts.stitching import learning_curves, penalty_lines
 from thinkalike.charts.theme import themed
-from thinkalike.types import Facts
+from thinkalike.types import Chart, Facts
 
 LABEL = "cost (nats per token)"
 
 
-def lines(penalties: pd.DataFrame, *, quiet: Sequence[str] = ()) -> Any:
+def lines(penalties: pd.DataFrame, *, quiet: Sequence[str] = ()) -> Chart:
     """A panel per size; penalties : rows of size, bottom, top, layer, penalty, low, high."""
     data = penalties.assign(series=_series(penalties), value=penalties["penalty"])
     names = list(dict.fromkeys(data["series"]))
@@ -35,7 +34,7 @@ def lines(penalties: pd.DataFrame, *, quiet: Sequence[str] = ()) -> Any:
     return themed(panels[0] if len(panels) == 1 else alt.hconcat(*panels, spacing=40))
 
 
-def curves(table: pd.DataFrame, *, layer: int) -> Any:
+def curves(table: pd.DataFrame, *, layer: int) -> Chart:
     """The learning curves of one layer, a panel per size."""
     own = table[table["layer"] == layer]
     names = list(dict.fromkeys(own["series"]))
@@ -46,7 +45,7 @@ def curves(table: pd.DataFrame, *, layer: int) -> Any:
     return themed(panels[0] if len(panels) == 1 else alt.hconcat(*panels, spacing=40))
 
 
-def cka_matrix(found: Facts, labels: Sequence[str]) -> Any:
+def cka_matrix(found: Facts, labels: Sequence[str]) -> Chart:
     """All blocks of the models against each other."""
     values = np.asarray(found["values"])
     n = len(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from thinkalike.recipes.places import is_bundled, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems import bundled
+from thinkalike.types import Json, Model, Tokenizer
 
 if TYPE_CHECKING:
     from thinkalike.stitching import StitchResult
@@ -39,15 +40,15 @@ class Workshop:
 
     settings: ActivationsSettings
     steps: Steps
-    opened: dict[str, Any] = field(default_factory=dict)
+    opened: Json = field(default_factory=dict)
 
-    def model(self, name: str) -> Any:
+    def model(self, name: str) -> Model:
         """A loaded model with its output layer."""
         if name not in self.opened:
             self.opened[name] = self._load(name)
         return self.opened[name]
 
-    def _load(self, name: str) -> Any:
+    def _load(self, name: str) -> Model:
         folder, device = self.settings.models_folder, self.settings.device
         if self.settings.format == "TransformerLens":
             return load_lens(fetch(name, folder)).to(device)
@@ -55,7 +56,7 @@ class Workshop:
 
         return open_system(locate(name, folder), LoadOptions(device=device), head="causal").model
 
-    def tokenizer(self, name: str) -> Any:
+    def tokenizer(self, name: str) -> Tokenizer:
         from thinkalike.systems.system import open_system
 
         return open_system(locate(self.settings.tokenizer or name, self.settings.models_folder)).tokenizer
@@ -111,13 +112,13 @@ class Workshop:
         result.save(folder)
         return result
 
-    def cka(self, names: Mapping[str, str]) -> dict[str, Any]:
+    def cka(self, names: Mapping[str, str]) -> Json:
         """CKA between all blocks of the models (label → name): `values`, and `depths` of the models."""
         from thinkalike.streaming.over_text import stream_cka
         from thinkalike.systems.architectures import layers_of
 
         s = self.settings
-        about: dict[str, Any] = {"models": {label: self.identity(name) for label, name in names.items()}}
+        about: Json = {"models": {label: self.identity(name) for label, name in names.items()}}
         about |= {
             "length": s.length,
             "batches": s.cka_batches,
@@ -125,7 +126,7 @@ class Workshop:
             "seed": s.seed,
         }
 
-        def compute() -> dict[str, Any]:
+        def compute() -> Json:
             models = {label: self.model(name) for label, name in names.items()}
             depths = [layers_of(model).n_blocks for model in models.values()]
             matrix = stream_cka(

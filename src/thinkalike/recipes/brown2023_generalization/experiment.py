@@ -32,6 +32,7 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.brown2023_generalization.trained import fine_tuned_population
 from thinkalike.recipes.findings import Figure, Findings, Table
 from thinkalike.recipes.steps import Steps
+from thinkalike.types import Facts, Json
 
 Floats = npt.NDArray[np.float64]
 
@@ -111,11 +112,11 @@ def measure(population: Population, settings: GeneralizationSettings, steps: Ste
 
 
 def _stitched(
-    models: Mapping[str, Any],
+    models: Facts,
     questions: Questions,
     layers: tuple[int, ...],
     part: str,
-    key: Mapping[str, Any],
+    key: Facts,
     steps: Steps,
 ) -> Floats:
     """Accuracies (n_layers, m, m); each batch of questions is kept once it is done."""
@@ -130,7 +131,7 @@ def _stitched(
     return np.concatenate(found, axis=-1).mean(axis=-1)
 
 
-def _right(models: Any, questions: Questions, rows: slice, layers: tuple[int, ...]) -> dict[str, Any]:
+def _right(models: Any, questions: Questions, rows: slice, layers: tuple[int, ...]) -> Json:
     return {"right": stitched_right(models, questions, rows, layers)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from thinkalike.charts.groups import dendrogram, group_means, model_map
 from thinkalike.charts.theme import LIGHT, SHAPES, themed
 from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
+from thinkalike.types import Chart, Value
 
 if TYPE_CHECKING:
     from thinkalike.inference.clusters import Clusters
@@ -19,7 +20,7 @@ OTHERS = "others"
 FROM_BOTTOM = "share of the layers from the bottom model"
 
 
-def spread_chart(data: pd.DataFrame) -> Any:
+def spread_chart(data: pd.DataFrame) -> Chart:
     """data : rows of `model`, `inside`, `outside`, `group`."""
     order = [GENERALIZING, HEURISTIC, *([OTHERS] if OTHERS in set(data["group"]) else [])]
     colors = [*LIGHT.system_colors(2), LIGHT.muted][: len(order)]
@@ -54,7 +55,7 @@ def by_share(
     return group_means(shown, label=label, title=title, x_title=x_title)
 
 
-def figure_2(penalties: pd.DataFrame, cka: pd.DataFrame) -> Any:
+def figure_2(penalties: pd.DataFrame, cka: pd.DataFrame) -> Chart:
     left = by_share(
         penalties, label="cost in accuracy", title="Identity stitching, in distribution", x_title=FROM_BOTTOM
     )
@@ -64,12 +65,12 @@ def figure_2(penalties: pd.DataFrame, cka: pd.DataFrame) -> Any:
     )
 
 
-def figure_7(accuracies: pd.DataFrame) -> Any:
+def figure_7(accuracies: pd.DataFrame) -> Chart:
     title = "Identity stitching, out of distribution"
     return themed(by_share(accuracies, label="right, HANS-like", title=title, x_title=FROM_BOTTOM))
 
 
-def variants_chart(means: Mapping[str, pd.DataFrame]) -> Any:
+def variants_chart(means: Mapping[str, pd.DataFrame]) -> Chart:
     parts = [
         by_share(one, label="CKA", title=name).properties(width=300, height=190)
         for name, one in means.items()
@@ -78,7 +79,7 @@ def variants_chart(means: Mapping[str, pd.DataFrame]) -> Any:
     return themed(alt.vconcat(*rows, spacing=24))
 
 
-def figure_8(means: pd.DataFrame, places: pd.DataFrame, *, stress: float) -> Any:
+def figure_8(means: pd.DataFrame, places: pd.DataFrame, *, stress: float) -> Chart:
     """means : of distances by pair of groups. places : `system`, `group`, `x`, `y`."""
     left = group_means(means, label="distance by CKA", title="Within and between groups")
     right = model_map(places, title=f"Map of the models (stress {stress:.2f})")
@@ -86,16 +87,16 @@ def figure_8(means: pd.DataFrame, places: pd.DataFrame, *, stress: float) -> Any
     return themed(joined.resolve_scale(color="independent", shape="independent"))
 
 
-def trees(clusters: Mapping[str, Clusters]) -> Any:
+def trees(clusters: Mapping[str, Clusters]) -> Chart:
     parts = [
         dendrogram(*one.tree(), title=f"From {name}").properties(width=200) for name, one in clusters.items()
     ]
     return themed(alt.hconcat(*parts, spacing=90))
 
 
-def barrier_chart(means: pd.DataFrame) -> Any:
+def barrier_chart(means: pd.DataFrame) -> Chart:
     return themed(group_means(means, label="barrier of the loss (nats)"))
 
 
-def group_of(name: str, choice: Any) -> str:
+def group_of(name: str, choice: Value) -> str:
     return dict(zip(choice.names, choice.groups, strict=True)).get(name, OTHERS)

@@ -14,6 +14,7 @@ from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
 from thinkalike.streaming.over_text import stream_cka
+from thinkalike.types import Facts, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,8 +47,8 @@ def geometries(
     pairs: Pairs,
     settings: GeneralizationSettings,
     *,
-    tokenizer: Any,
-    key: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    key: Facts,
     steps: Steps,
 ) -> dict[str, Geometry]:
     """All variants; each is kept once it is done."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization.choice import Choice, choose_ends
@@ -21,6 +20,7 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems.system import open_system
+from thinkalike.types import Facts, Json, Tokenizer
 
 HUB_NAME = "connectivity/feather_berts_{}"
 
@@ -42,17 +42,17 @@ class Population:
     """
 
     places: Mapping[str, str]
-    tokenizer: Any = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
     inside: Questions
     outside: Questions
     right_inside: Mapping[str, float]
     right_outside: Mapping[str, float]
     choice: Choice
-    key: Mapping[str, Any]
+    key: Facts
     natural: float
     """The spread that was found without planting"""
 
-    def load(self, *, device: str) -> dict[str, Any]:
+    def load(self, *, device: str) -> Json:
         """The chosen models."""
         return {
             name: load_classifier(self.places[name], tokenizer=self.tokenizer, device=device)
@@ -66,7 +66,7 @@ def paper_population(settings: GeneralizationSettings, steps: Steps) -> Populati
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings.n_models)}
     tokenizer = open_system(locate(settings.tokenizer, folder)).tokenizer
     classes = class_names(open_system(places["0"]).config, MNLI_CLASSES)
-    shape: dict[str, Any] = {
+    shape: Json = {
         "classes": classes,
         "tokenizer": tokenizer,
         "longest": settings.longest,
@@ -74,7 +74,7 @@ def paper_population(settings: GeneralizationSettings, steps: Steps) -> Populati
     }
     inside = ask(mnli(settings.n_inside, seed=seed, file=settings.mnli_file), **shape)
     outside = ask(hans(settings.n_outside, seed=seed, file=settings.hans_file), **shape)
-    key: dict[str, Any] = {"classes": classes, "data": questions_digest(inside, outside)}
+    key: Json = {"classes": classes, "data": questions_digest(inside, outside)}
     right: dict[str, dict[str, float]] = {"inside": {}, "outside": {}}
     with progress("accuracies", len(places)) as bar:
         for name, place in places.items():

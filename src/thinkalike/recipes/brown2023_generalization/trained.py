@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization.choice import choose_ends, plant
@@ -22,6 +21,7 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems.system import LoadOptions, open_system
+from thinkalike.types import Facts, Json, Model, Tokenizer
 
 TRAINING, INSIDE, OUTSIDE, READING = range(4)  # the seeds of the parts, so that none repeats another
 TAUGHT = 1000  # the first seed of classifiers that are taught with counterexamples
@@ -32,10 +32,10 @@ class Course:
     """The pairs to learn from and to be asked, by the settings of a run."""
 
     settings: GeneralizationSettings
-    tokenizer: Any
+    tokenizer: Tokenizer
 
     @property
-    def common(self) -> dict[str, Any]:
+    def common(self) -> Json:
         return self.settings.only("cases", "longest", "seed", "n_train")
 
     def pairs(self, n: int, part: int, counterexamples: float) -> Pairs:
@@ -50,7 +50,7 @@ class Course:
     def outside(self) -> Questions:
         return self._ask(overlap_pairs(self.settings.n_outside, **self._shape(OUTSIDE)))
 
-    def _shape(self, part: int) -> dict[str, Any]:
+    def _shape(self, part: int) -> Json:
         own = self.settings.only("cases", "longest")
         return {**own, "tokenizer": self.tokenizer, "seed": 4 * self.settings.seed + part}
 
@@ -76,7 +76,7 @@ def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Pop
     options = LoadOptions(device="cpu")
     system = open_system(settings.base, options, head="masked")
     course = Course(settings, system.tokenizer)
-    base: Any = open_system(_reader(system.model, course, steps), options, head="masked").model
+    base: Model = open_system(_reader(system.model, course, steps), options, head="masked").model
     inside, outside = course.inside(), course.outside()
     about = {**course.common, **_training(settings), "reader": weights_digest(base)}
 
@@ -105,11 +105,11 @@ def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Pop
     )
 
 
-def _training(settings: GeneralizationSettings, prefix: str = "") -> dict[str, Any]:
+def _training(settings: GeneralizationSettings, prefix: str = "") -> Json:
     return {name: getattr(settings, prefix + name) for name in ("steps", "batch", "rate")}
 
 
-def _reader(model: Any, course: Course, steps: Steps) -> Path:
+def _reader(model: Model, course: Course, steps: Steps) -> Path:
     """The folder of the model once it has learnt to read pairs."""
     settings = course.settings
     how, n = _training(settings, "reader_"), settings.reader_pairs
@@ -129,9 +129,9 @@ def _reader(model: Any, course: Course, steps: Steps) -> Path:
 
 def _classifiers(
     names: Mapping[str, int],
-    base: Any,
+    base: Model,
     lessons: Questions,
-    about: Mapping[str, Any],
+    about: Facts,
     course: Course,
     steps: Steps,
 ) -> Iterable[tuple[str, Path]]:
@@ -140,7 +140,7 @@ def _classifiers(
     with progress("fine-tuning", len(names)) as bar:
         for name, number in names.items():
 
-            def make(seed: int = number) -> Any:
+            def make(seed: int = number) -> Model:
                 return fine_tuned(base, lessons, seed=seed, **how)
 
             folder = steps.path(f"classifier-{name}", {**about, "number": number})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from thinkalike.inference.clusters import Clusters
 from thinkalike.inference.groups import GroupComparison
 from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
 from thinkalike.recipes.findings import Statement, Verdict
+from thinkalike.types import Value
 
 Floats = npt.NDArray[np.float64]
 EARLY, LATE = 0.5, 0.75
@@ -226,17 +226,17 @@ def p_text(p: float) -> str:
     return f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def _late(separation: pd.DataFrame) -> tuple[Any, bool]:
+def _late(separation: pd.DataFrame) -> tuple[Value, bool]:
     """The late layer where groups are farthest apart, and whether that is more than chance."""
     late = separation[separation["layer"] >= LATE]
     best = _largest(late, "separation")
     return best, bool(best["separation"] > 0 and best["p_any"] <= ALPHA)
 
 
-def _largest(table: pd.DataFrame, column: str) -> Any:
+def _largest(table: pd.DataFrame, column: str) -> Value:
     """The row with the largest value."""
     return table.iloc[int(np.argmax(table[column]))]
 
 
-def _numbers(row: Any) -> dict[str, float]:
+def _numbers(row: Value) -> dict[str, float]:
     return {name: float(row[name]) for name in ("separation", "low", "high", "p", "p_any")}

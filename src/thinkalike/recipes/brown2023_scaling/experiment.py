@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -18,6 +17,7 @@ from thinkalike.recipes.brown2023_scaling.streams import Streams
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.places import lacking
 from thinkalike.recipes.steps import Steps
+from thinkalike.types import Facts
 
 
 def run(settings: ScalingSettings, out: Path) -> Findings:
@@ -105,9 +105,7 @@ def _state_space(streams: Streams) -> tuple[Statement, Figure]:
     return verdicts.state_space(name, values[name], other, values[other]), figures.state_space(values)
 
 
-def _points(
-    facts: Mapping[str, Any], within: Mapping[str, float], earlier: Mapping[str, Any]
-) -> pd.DataFrame:
+def _points(facts: Facts, within: Mapping[str, float], earlier: Facts) -> pd.DataFrame:
     rows = [
         {"model": figures.short(name), "kind": "member", "within": within[name], **_size(facts[name])}
         for name in facts
@@ -143,7 +141,7 @@ def summary(
     facts: Mapping[str, Mapping[str, float]],
     within: Mapping[str, float],
     scores: Mapping[str, float],
-    found: Mapping[str, Any],
+    found: Facts,
 ) -> Table:
     """One row per member."""
     rows = [

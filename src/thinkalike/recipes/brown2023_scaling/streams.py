@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from thinkalike.recipes.brown2023_scaling.scales import ScalingSettings
 from thinkalike.recipes.places import identity, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems import bundled
+from thinkalike.types import Config, Model, Option
 
 Pair = tuple[str, str]
 
@@ -33,7 +33,7 @@ class Streams:
     def place(self, model: str) -> str:
         return locate(model, self.settings.models_folder)
 
-    def family(self, names: Sequence[str], **options: Any) -> dict[Pair, Floats]:
+    def family(self, names: Sequence[str], **options: Option) -> dict[Pair, Floats]:
         """CKA between the blocks of every two members, and within each: (a, b) → (layers of a, of b)."""
         groups = [tuple(names)] if self.settings.at_once or len(names) == 1 else list(combinations(names, 2))
         found: dict[Pair, Floats] = {}
@@ -93,7 +93,7 @@ class Streams:
         from thinkalike.systems.system import LoadOptions, open_system
 
         system = open_system(self.place(name), LoadOptions(device="cpu"), head="causal")
-        model: Any = system.model
+        model: Model = system.model
         n = self.settings.loss_tokens
         text = _beginning(self.text, 8 * n)
         ids = system.tokenizer(text, verbose=False)["input_ids"][:n]
@@ -107,7 +107,7 @@ class Streams:
         return head_shape(open_system(self.place(name)).config)
 
 
-def head_shape(config: Any) -> dict[str, float]:
+def head_shape(config: Config) -> dict[str, float]:
     """What Table 1 of the paper lists, and the size of the model."""
     d_head = config.hidden_size // config.num_attention_heads
     rope = getattr(config, "rope_parameters", None) or {}

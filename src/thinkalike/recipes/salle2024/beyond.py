@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from thinkalike.recipes.salle2024.experiment import Work, importance_table
 from thinkalike.recipes.salle2024.scales import SalleSettings
 from thinkalike.recipes.salle2024.verdicts import POSITION, dominant
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts, Json, Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -63,7 +64,7 @@ def _interactions(work: Work, comparison: Comparison, beyond: Beyond) -> None:
     beyond.add(verdicts.interactions(rows), figures.interactions(pd.DataFrame(rows)))
 
 
-def interaction_rows(comparison: Comparison, settings: SalleSettings) -> list[dict[str, Any]]:
+def interaction_rows(comparison: Comparison, settings: SalleSettings) -> list[Json]:
     """Held-out ρ of diagonal and full W in every layer but the embeddings."""
     from thinkalike.encoding.interactions import compare_interactions
 
@@ -217,9 +218,9 @@ def _kept(
     work: Work,
     comparison: Comparison,
     name: str,
-    compute: Callable[[], Any],
-    about: Mapping[str, Any] | None = None,
-) -> Any:
+    compute: Callable[[], Value],
+    about: Facts | None = None,
+) -> Value:
     """A step that depends on the models, the stimuli and the settings of the encoding models."""
     models = work.identities(list(comparison.profiles))
     depends = {"models": models, "stimuli": comparison.stimuli.digest, "encoding": comparison.settings}

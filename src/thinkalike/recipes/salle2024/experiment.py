@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from thinkalike.recipes.salle2024.scales import SalleSettings
 from thinkalike.recipes.salle2024.verdicts import POSITION
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Json, Option
 
 
 def run(settings: SalleSettings, out: Path) -> Findings:
@@ -73,7 +73,7 @@ class Work:
         """What kept results of these models depend on."""
         return {model: identity(model, self.settings.models_folder) for model in models}
 
-    def compare(self, models: list[str], stimuli: Stimuli, **options: Any) -> Comparison:
+    def compare(self, models: list[str], stimuli: Stimuli, **options: Option) -> Comparison:
         """The comparison of models by name, kept in a run directory of its own."""
         options = {"preset": self.settings.preset, **options}
         about = {"models": self.identities(models), "stimuli": stimuli.digest, **options}
@@ -86,7 +86,7 @@ class Work:
                 warnings.simplefilter("ignore", CautionWarning)
                 return compare(systems, stimuli, out=folder, seed=self.settings.seed, **options)
 
-    def profiles(self, models: list[str], stimuli: Stimuli, **options: Any) -> dict[str, Profile]:
+    def profiles(self, models: list[str], stimuli: Stimuli, **options: Option) -> dict[str, Profile]:
         """The profiles of models by name, each kept as soon as it is made."""
         from thinkalike.activations import extract
         from thinkalike.comparison.profiling import plan_profiles, profile
@@ -188,7 +188,7 @@ def after_final_norm(work: Work, comparison: Comparison) -> str | None:
     model, stimuli = work.settings.state_space, comparison.stimuli
     preset, seed = work.settings.preset, work.settings.seed
 
-    def compute() -> dict[str, Any]:
+    def compute() -> Json:
         from thinkalike.activations import Activations, extract
         from thinkalike.comparison.profiling import profile
 
