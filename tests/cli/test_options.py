@@ -279,3 +279,18 @@ def test_numbers_are_never_cut(capsys) -> None:
 def test_unknown_options_of_stimuli_are_named() -> None:
     with pytest.raises(InvalidInput, match="declares no kind"):
         run_line(["stimuli", "-n", "5", "--kind", "tense", "--debug"])
+
+
+@pytest.mark.filterwarnings("ignore:The positive semi-definite fit")  # of noise, with a full W
+def test_robustness_and_importance_are_passed_on(arrays, tmp_path: Path, capsys) -> None:
+    files, items = arrays
+    run = tmp_path / "run"
+    arguments = ["compare", *files, "--stimuli", str(items), "--drop", "y", "--resamples", "0", "--no-report"]
+    assert run_line([*arguments, "--robustness", "--importance", "drop", "--out", str(run)]) == 0
+    made = Comparison.load(run)
+    assert made.settings["importance"] == "drop"
+    assert made.tried is not None
+    assert made.tried.choices[0]["importance"] == "drop"
+    assert "expected importance" in [one.name for one in made.tried.analyses]
+    assert made.tried.left_out["no first words"] == "the items are not words in sentences"
+    assert made.tried.answer in " ".join(capsys.readouterr().out.split())

@@ -18,6 +18,7 @@ from thinkalike.cli.options import (
     Distance,
     DropFirst,
     Dtype,
+    Importance,
     Ordered,
     Pooling,
     Preset,
@@ -68,6 +69,7 @@ def compare(
     preset: Preset = None,
     distance: Distance = None,
     ordered: Ordered = None,
+    importance: Importance = None,
     pooling: Pooling = None,
     site: Site = None,
     bos: Bos = None,
@@ -111,6 +113,7 @@ def compare(
             extraction=extraction or None,
             distance=distance,
             ordered=ordered,
+            importance=importance,
             seed=seed,
         ),
     )

@@ -130,6 +130,13 @@ Ordered = Annotated[
         show_default="indicator",
     ),
 ]
+Importance = Annotated[
+    str | None,
+    typer.Option(
+        help="How much a feature matters: expected, permutation, stimuli, conditional, drop or shapley.",
+        show_default="expected; salle2024: permutation",
+    ),
+]
 Figure = Annotated[
     Path | None, typer.Option(help="Draw to this .png, .svg, .pdf or .html file.", callback=_figure)
 ]

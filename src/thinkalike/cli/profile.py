@@ -17,6 +17,7 @@ from thinkalike.cli.options import (
     DropFirst,
     Dtype,
     Figure,
+    Importance,
     Ordered,
     Pooling,
     Preset,
@@ -51,6 +52,7 @@ def profile(
     preset: Preset = None,
     distance: Distance = None,
     ordered: Ordered = None,
+    importance: Importance = None,
     pooling: Pooling = None,
     site: Site = None,
     bos: Bos = None,
@@ -88,7 +90,14 @@ def profile(
     made = make(
         activations,
         shown,
-        **asked(preset=preset, resamples=resamples, distance=distance, ordered=ordered, seed=seed),
+        **asked(
+            preset=preset,
+            resamples=resamples,
+            distance=distance,
+            ordered=ordered,
+            importance=importance,
+            seed=seed,
+        ),
     )
     _show(made)
     if out is not None:

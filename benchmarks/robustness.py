@@ -1,0 +1,36 @@
+"""Robustness of three bundled models on 200 sentences: 24 analyses, texts read anew for each way of reading.
+
+Goal: 60 s of two cores. `python -m benchmarks.robustness`
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import warnings
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["THINKALIKE_CACHE"] = cache  # nothing is there from earlier runs
+        _run()
+
+
+def _run() -> None:
+    import thinkalike as ta
+    from thinkalike.comparison.cautions import CautionWarning
+    from thinkalike.parallel import cores
+
+    warnings.simplefilter("ignore", CautionWarning)
+    stimuli, others = (ta.Stimuli.from_grammar(200, seed=seed) for seed in (0, 1))
+    made = ta.compare(["nano-bert", "nano-gpt2", "nano-mamba"], stimuli, resamples=0)
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = made.robustness(others=others)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    print(f"{found}: {wall:.0f} s on {cores()} cores, {cpu:.0f} s of processor time")
+    print(found.answer)
+
+
+if __name__ == "__main__":
+    main()
