@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tests.planted import replicates
 
 from thinkalike.activations import Activations
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import SimilarityMatrix, shared_features, similarity
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix, _Replicated, shared_features, similarity
 from thinkalike.errors import InvalidInput, UnknownName
 
 Make = Callable[..., Profile]
@@ -205,3 +206,12 @@ def test_bad_input(pair: list[Profile]) -> None:
     only = [replace(p, importance=np.where(np.arange(8) < 1, p.importance, np.nan)) for p in pair]
     with pytest.raises(InvalidInput, match="at least two features with an importance; there are 1 of 8"):
         similarity(only)
+
+
+def test_replicates_in_which_no_pair_of_layers_has_a_value_are_left_unknown() -> None:
+    taus = np.full((3, 4, 4), np.nan)
+    taus[0] = 0.5
+    taus[1, 0, 2] = 0.25
+    rows = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    found = _Replicated(taus, parts=3).block_means(rows, SimpleNamespace(a="a", b="b"))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found, [0.5, 0.25, np.nan])

@@ -430,7 +430,10 @@ class _Replicated:
         cells = self.taus[:, span_of(rows, block.a), span_of(rows, block.b)]
         if block.a == block.b:
             cells = cells[:, ~np.eye(cells.shape[1], dtype=bool)]
-        return np.nanmean(cells.reshape(len(cells), -1), axis=1)
+        flat = cells.reshape(len(cells), -1)
+        known = np.isfinite(flat)
+        sums, counts = np.where(known, flat, 0.0).sum(axis=1), known.sum(axis=1)
+        return np.divide(sums, counts, out=np.full(len(flat), np.nan), where=counts > 0)
 
 
 def _replicated_taus(profiles: Sequence[Profile], kept: Sequence[str]) -> _Replicated | None:
