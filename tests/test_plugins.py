@@ -120,7 +120,7 @@ def test_what_a_registry_refuses() -> None:
         ("thinkalike.encoding.importance:IMPORTANCES", "give a function"),
         ("thinkalike.systems.architectures:ARCHITECTURES", "give an Architecture"),
         ("thinkalike.systems.architectures:SITES", "give a function"),
-        ("thinkalike.recipes.registry:RECIPES", "give a Recipe of that name"),
+        ("thinkalike.recipes.recipe_registry:RECIPES", "give a Recipe of that name"),
     ],
 )
 def test_what_is_no_entry(table: str, expected: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from thinkalike.encoding.importance import drop_importance
-from thinkalike.recipes.registry import Recipe
+from thinkalike.recipes.recipe_registry import Recipe
 from thinkalike.systems.architectures import Architecture
 
 tower = Architecture("decoder", "storeys", attention="look", mlp="think")

@@ -22,7 +22,7 @@ from thinkalike.cli import app
 from thinkalike.cli.reproduce import parse_settings
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
-from thinkalike.recipes import registry as table
+from thinkalike.recipes import recipe_registry as table
 from thinkalike.recipes.places import lacking, locate, require
 from thinkalike.recipes.recipe_page import answer, duration, number, render
 from thinkalike.recipes.recipe_settings import File, RecipeSettings

@@ -75,7 +75,7 @@ def list_recipes() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from thinkalike.recipes.registry import RECIPES, SCALES
+    from thinkalike.recipes.recipe_registry import RECIPES, SCALES
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("recipe", "what", "shows"):

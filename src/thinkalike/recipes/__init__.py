@@ -10,7 +10,7 @@ True
 from __future__ import annotations
 
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table, Verdict
-from thinkalike.recipes.registry import RECIPES, SCALES, Recipe, get_recipe
+from thinkalike.recipes.recipe_registry import RECIPES, SCALES, Recipe, get_recipe
 from thinkalike.recipes.reproducing import Reproduction, reproduce
 
 __all__ = [

@@ -11,7 +11,7 @@ from thinkalike.charts.theme import DARK, LIGHT, THEMES, counterparts
 from thinkalike.files import plain, write_text
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Findings, Table
-from thinkalike.recipes.registry import Recipe
+from thinkalike.recipes.recipe_registry import Recipe
 from thinkalike.report.page import asset, chart_library, css_variables, environment
 from thinkalike.types import Facts
 

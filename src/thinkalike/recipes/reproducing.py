@@ -14,7 +14,7 @@ from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
 from thinkalike.files import plain, read_json, write_bytes, write_json
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings
-from thinkalike.recipes.registry import SCALES, Recipe, get_recipe
+from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
 
 MARKER = "recipe.json"
 SPENT = "spent.json"

@@ -160,6 +160,13 @@ def _chunks(stream: Ints, n_chunks: int, body: int, *, fill: int) -> Ints:
     return np.pad(stream, (0, missing), constant_values=fill)[: n_chunks * body].reshape(n_chunks, body)
 
 
+def split_of(text: object, split: Split | None) -> Split:
+    """What a document is: a file of a folder, a paragraph of a file, unless it is said."""
+    if split is not None:
+        return split
+    return "files" if isinstance(text, (str, Path)) and Path(text).is_dir() else "paragraphs"
+
+
 def read_documents(text: str | Path | Iterable[str], *, split: Split = "files") -> Iterator[tuple[str, str]]:
     """(name, document) one by one; empty ones are passed over, and none at all is an error."""
     for name, pieces in _documents(text, split):

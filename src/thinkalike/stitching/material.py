@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from thinkalike.errors import InvalidInput
-from thinkalike.stimuli.text import PackedText, Split, pack, read_documents
+from thinkalike.stimuli.text import PackedText, Split, pack, read_documents, split_of
 from thinkalike.stitching.examples import Examples, LabelledTexts, labelled_examples, text_examples
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.system import System
@@ -150,10 +150,8 @@ def _labelled(
 def _documents(text: Value, split: Split | None, max_tokens: int) -> list[str]:
     """As many documents as `max_tokens` can need."""
     enough = max_tokens * CHARACTERS_OF_A_TOKEN
-    if split is None:
-        split = "files" if isinstance(text, (str, Path)) and Path(text).is_dir() else "paragraphs"
     found: list[str] = []
-    for _, document in read_documents(text, split=split):
+    for _, document in read_documents(text, split=split_of(text, split)):
         found.append(document[:enough])
         enough -= len(document)
         if enough <= 0:

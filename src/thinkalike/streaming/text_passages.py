@@ -19,6 +19,7 @@ from thinkalike.stimuli.text import (
     Split,
     pack,
     read_documents,
+    split_of,
     tokenizer_fingerprint,
 )
 from thinkalike.streaming.passages import OwnTokens, Padding, SharedTokens
@@ -81,7 +82,7 @@ def packed_tokens(
             text,
             tokenizer,
             length=length,
-            split=_split_of(text, how.split),
+            split=split_of(text, how.split),
             bos=bool(how.bos),
             max_chunks=max(1, MOST_OF_A_TEXT // length),
         )
@@ -103,19 +104,12 @@ def packed_tokens(
 def documents_of(text: str | Path | Sequence[Document], split: Split | None) -> list[Document]:
     """The documents of a file, a folder, or a list, which may also have pairs of texts."""
     if isinstance(text, (str, Path)):
-        return [document for _, document in read_documents(text, split=_split_of(text, split))]
+        return [document for _, document in read_documents(text, split=split_of(text, split))]
     if not len(text):
         raise InvalidInput("The text has no documents: give at least one.")
     if split is not None:
         raise InvalidInput(f"split={split!r} has a meaning only for files: documents are given here.")
     return list(text)
-
-
-def _split_of(text: object, split: Split | None) -> Split:
-    """What a document is: a file of a folder, a paragraph of a file, unless it is said."""
-    if split is not None:
-        return split
-    return "files" if isinstance(text, (str, Path)) and Path(text).is_dir() else "paragraphs"
 
 
 def shared_documents(

@@ -15,8 +15,8 @@ from thinkalike.stimuli.text import same_tokenizer
 from thinkalike.systems.architectures import ARCHITECTURES, Part, Stack, layers_of
 from thinkalike.systems.fingerprints import fingerprint_folder, fingerprint_weights
 from thinkalike.systems.heads import HEADS, Task, task_of
-from thinkalike.systems.loading import load_config, load_headed, load_model, load_processor, pick_device
 from thinkalike.systems.names import ModelName, parse_name
+from thinkalike.systems.pretrained import load_config, load_headed, load_model, load_processor, pick_device
 from thinkalike.types import Config, Json, Processor, Tokenizer
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from safetensors.torch import load_file, save_file
 import thinkalike as ta
 from thinkalike.activations.conversion import name_of
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
-from thinkalike.systems.loading import (
+from thinkalike.systems.names import parse_name
+from thinkalike.systems.pretrained import (
     load_config,
     load_model,
     load_processor,
     pick_device,
     torch_dtype,
 )
-from thinkalike.systems.names import parse_name
 from thinkalike.systems.system import open_system
 
 
