@@ -15,8 +15,8 @@ MODELS = ("nano-pythia-64", "nano-gelu-3l")
 COMPARE = ("compare", *MODELS, "--stimuli", "s.csv", "--resamples", "4", "--no-report", "--out", "rundir")
 EXPLAIN = ("explain", "rundir", "nano-pythia-64:1", "nano-gelu-3l:2")
 STITCH = ("stitch", "nano-gelu-3l", "nano-solu-3l", "--text", "t.txt", "--layers", "1,2")
-VOLATILE = {"processor_seconds", "seconds", "created", "time", "host", "pid"}
-"""Keys of our JSON files that hold how long something took or when"""
+VOLATILE = {"processor_seconds", "seconds", "created", "time", "host", "pid", "seal"}
+"""Keys of our JSON files that hold how long something took or when, and the digest over these too"""
 
 
 @dataclass(frozen=True)
