@@ -50,7 +50,8 @@ class Target:
 
 READING = """
 import sys
-import thinkalike as ta
+from thinkalike.activations import Activations
+from thinkalike.comparison.profiles import Profile
 from thinkalike.errors import ThinkalikeError
 try:
     {}
@@ -59,11 +60,11 @@ except ThinkalikeError as error:
     sys.exit(2)
 """
 LOAD_PROFILE = READING.format(
-    """found = ta.Profile.load("prof/p")
+    """found = Profile.load("prof/p")
     print(found.features, found.layers, found.importance.tolist(), found.scores.tolist())"""
 )
 OPEN_STORE = READING.format(
-    """found = ta.Activations.open("x.zarr")
+    """found = Activations.open("x.zarr")
     print(found.item_names, found.stimuli_digest, [found[layer].tolist() for layer in found.layers])"""
 )
 EXTRACT = ("extract", "nano-pythia-64", "--stimuli", "s.csv", "--out", "x.zarr")
