@@ -73,7 +73,7 @@ def start(gpt2_folder, stimuli, tmp_path, own_cache):
 
 
 def wait_for(own_cache, n_done, *processes):
-    while len(list(own_cache.glob("activations/*/done/c/*"))) < n_done:
+    while len(list(own_cache.glob("activations/*/done/c/*/0"))) < n_done:
         for process in processes:
             assert process.poll() is None, process.stderr.read().decode()
         time.sleep(0.01)
@@ -100,7 +100,7 @@ def test_killed_in_the_middle_then_resumed(gpt2_folder, stimuli, tmp_path, own_c
     wait_for(own_cache, 3, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    n_done = len(list(own_cache.glob("activations/*/done/c/*")))
+    n_done = len(list(own_cache.glob("activations/*/done/c/*/0")))
     assert 3 <= n_done < n_chunks
     with pytest.raises(StoreError, match=rf"not complete \({n_done} of {n_chunks} chunks are there\)"):
         ta.Activations.open(next(own_cache.glob("activations/*")))

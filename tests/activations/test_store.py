@@ -264,7 +264,7 @@ def test_damage_to_what_describes_the_layers(saved, name):
     open_store(saved)
 
 
-@pytest.mark.parametrize("name", ["layers/0/c/0/0", "layers/1/c/0/0", "done/c/0"])
+@pytest.mark.parametrize("name", ["layers/0/c/0/0", "layers/1/c/0/0", "done/c/0/0"])
 def test_damage_to_any_byte_of_a_chunk(saved, name):
     whole = (saved / name).read_bytes()
     for k in range(0, len(whole), 1 + len(whole) // 40):
@@ -291,7 +291,7 @@ def test_another_format(saved):
 
 
 def test_a_store_that_is_not_complete(saved):
-    (saved / "done/c/0").unlink()
+    (saved / "done/c/0/0").unlink()
     with pytest.raises(StoreError, match=r"not complete \(0 of 1 chunks are there\)"):
         open_store(saved)
 

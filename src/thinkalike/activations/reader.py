@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 import zarr
@@ -17,7 +18,7 @@ from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
 
-FORMAT = 2
+FORMAT = 3
 
 
 def is_local(path: str | Path) -> bool:
@@ -49,10 +50,10 @@ def done_chunks(path: str | Path) -> tuple[frozenset[int], int]:
     try:
         with reading(path):
             group = zarr.open_group(str(path), mode="r")
-            done = np.asarray(group["done"][:]) if "done" in group else np.zeros(0)  # type: ignore[index]
+            done = np.asarray(group["done"][:]) if "done" in group else np.zeros((0, 1))  # type: ignore[index]
     except (GroupNotFoundError, FileNotFoundError):
         return frozenset(), 0
-    return frozenset(np.flatnonzero(done).tolist()), len(done)
+    return frozenset(np.flatnonzero(done.all(axis=1)).tolist()), len(done)
 
 
 def damaged_chunks(path: str | Path) -> list[int]:
@@ -60,16 +61,26 @@ def damaged_chunks(path: str | Path) -> list[int]:
     if not has_seals(path):  # nothing is there yet
         return []
     group = zarr.open_group(str(path), mode="r")
-    arrays: list[Any] = [array for _, array in group["layers"].arrays()]  # type: ignore[union-attr]
-    return [chunk for chunk in sorted(done_chunks(path)[0]) if not all(_is_whole(a, chunk) for a in arrays)]
+    done: Any = group["done"][:]  # type: ignore[index]
+    arrays = [group[f"layers/{number}"] for number in range(done.shape[1])]
+    return [
+        chunk
+        for chunk in sorted(done_chunks(path)[0])
+        if not all(_is_whole(array, chunk, sum_) for array, sum_ in zip(arrays, done[chunk], strict=True))
+    ]
 
 
-def _is_whole(array: Any, chunk: int) -> bool:
+def _is_whole(array: Any, chunk: int, expected: int) -> bool:
     rows = array.chunks[0]
     try:
-        return not np.isnan(array[chunk * rows : (chunk + 1) * rows]).any()
+        return checksum(array[chunk * rows : (chunk + 1) * rows]) == expected
     except (ValueError, OSError):
         return False
+
+
+def checksum(rows: Array) -> int:
+    """Of the rows of a chunk in one layer; never 0, which stands for a chunk that is not there yet."""
+    return 2**32 + int(google_crc32c.value(np.ascontiguousarray(rows, dtype="<f4").tobytes()))
 
 
 def is_complete(path: str | Path) -> bool:
@@ -94,9 +105,12 @@ class StoredLayers:
 
     def __call__(self, number: int) -> Array:
         with reading(self.path):
-            layer: Any = zarr.open_group(self.path, mode="r")[f"layers/{number}"]
+            group: Any = zarr.open_group(self.path, mode="r")
+            layer, expected = group[f"layers/{number}"], group["done"][:, number]
             rows = np.asarray(layer[:], dtype=np.float32)
-        if np.isnan(rows).any():
+        at_once = layer.chunks[0]
+        found = [checksum(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once)]
+        if found != expected.tolist():
             raise StoreError(
                 f"The store at {self.path} is damaged: rows of layer {self.labels[number]!r} are lost. "
                 "Delete it and extract again."

@@ -4,7 +4,7 @@ On disk it is a Zarr group that any Zarr reader understands:
 
     layers/0, layers/1, …   float32 (n_items, n_units), chunks of whole rows, each with a checksum
     items                   the item id of every row; rows lie in the order they were computed
-    done                    one flag per chunk of rows, set after the chunk is written in every layer
+    done                    per chunk of rows and layer its checksum, set when the chunk is in every layer
 
 The group's attributes hold the rest. `Activations` gives the rows in the order of the stimuli.
 """

@@ -19,7 +19,7 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.errors import ContainsArrayError
 
-from thinkalike.activations.reader import FORMAT, damaged_chunks, describe, is_complete, is_local
+from thinkalike.activations.reader import FORMAT, checksum, damaged_chunks, describe, is_complete, is_local
 from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
@@ -83,13 +83,13 @@ class Writer:
                 for number, width in enumerate(n_units)
             ]
             n_chunks = -(-n_rows // chunk_rows)
-            flags = {"shape": (n_chunks,), "chunks": (1,), **checked}
-            self._done = _array(group, "done", dtype="uint8", fill_value=0, **flags)
+            flags = {"shape": (n_chunks, len(n_units)), "chunks": (1, len(n_units)), **checked}
+            self._done = _array(group, "done", dtype="uint64", fill_value=0, **flags)
             write_seals(path, len(n_units))
 
     def is_done(self, chunk: int) -> bool:
         """Whether the chunk is there, whoever wrote it."""
-        return bool(self._done[chunk])
+        return bool(np.all(self._done[chunk]))
 
     def write(self, chunk: int, rows: Mapping[Layer, Array]) -> None:
         """Write the rows of one chunk in every layer, then mark it."""
@@ -100,7 +100,7 @@ class Writer:
         with writing(self.path):
             for label, array in zip(self.labels, self.layers, strict=True):
                 array[begin : begin + self.chunk_rows] = rows[label]
-            self._done[chunk] = 1
+            self._done[chunk] = [checksum(rows[label]) for label in self.labels]
 
 
 class MemoryWriter:
@@ -207,7 +207,10 @@ def writing(path: str | Path) -> Iterator[None]:
                 f"The disk is full: {path} cannot grow. What was finished is kept; free some space and run "
                 "the same call again, or point THINKALIKE_CACHE or out=… at another disk."
             ) from error
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}. Name another place, "
+            "or delete it and extract again."
+        ) from error
 
 
 def _array(group: zarr.Group, name: str, **layout: Option) -> Any:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def cka(
+    context: typer.Context,
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL[@REVISION]...", help=f"One or more: {MODELS}")
     ],
@@ -87,39 +88,44 @@ def cka(
     ] = None,
 ) -> None:
     """Compare all layers of models by CKA over text, with standard errors, until it is precise enough."""
+    from thinkalike.cli.once import once
     from thinkalike.streaming import stream_cka
 
     only_with(not pack, "with --no-pack", padding=padding)
     named = parse_models(models)
     folder = out or default_folder(named, "cka")
-    found = stream_cka(
-        named,
-        text,
-        pack=pack,
-        checkpoint=folder / "unfinished.npz",
-        **asked(
-            level=level,
-            batch=batch,
-            batch_size=batch_size,
-            split=split,
-            length=length,
-            padding=padding,
-            bos=bos,
-            drop_first=drop_first,
-            site=site,
-            average=average,
-            precision=precision,
-            max_batches=max_batches,
-            device=device,
-            dtype=dtype,
-            seed=seed,
-        ),
-    )
-    found.save(folder)
-    for ending in ("png", "svg"):
-        draw(found.plot(), folder / f"cka.{ending}")
-    draw(found.plot_convergence(), folder / "convergence.png")
-    _close(found, folder)
+
+    def work() -> None:
+        found = stream_cka(
+            named,
+            text,
+            pack=pack,
+            checkpoint=folder / "unfinished.npz",
+            **asked(
+                level=level,
+                batch=batch,
+                batch_size=batch_size,
+                split=split,
+                length=length,
+                padding=padding,
+                bos=bos,
+                drop_first=drop_first,
+                site=site,
+                average=average,
+                precision=precision,
+                max_batches=max_batches,
+                device=device,
+                dtype=dtype,
+                seed=seed,
+            ),
+        )
+        found.save(folder)
+        for ending in ("png", "svg"):
+            draw(found.plot(), folder / f"cka.{ending}")
+        draw(found.plot_convergence(), folder / "convergence.png")
+        _close(found, folder)
+
+    once(context, [folder], work, models=named, inputs=[text])
 
 
 def _close(found: CKAMatrix, folder: Path) -> None:

@@ -124,6 +124,7 @@ def run_comparison(
 ) -> None:
     """Compare, write the report, and say what came out."""
     from thinkalike.cli.closing import close
+    from thinkalike.cli.once import AGAIN
     from thinkalike.comparison import compare as run
     from thinkalike.comparison.cautions import CautionWarning
 
@@ -139,7 +140,7 @@ def run_comparison(
         page = out / PAGE if is_current(out) else write_report(comparison, out)
     close(comparison, page)
     if again:
-        typer.echo("This run was finished before: all was there, and nothing was computed anew.")
+        typer.echo(AGAIN)
 
 
 def _bytes_of(path: Path) -> bytes | None:

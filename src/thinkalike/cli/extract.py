@@ -74,11 +74,14 @@ def extract(
 ) -> None:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
     from thinkalike.activations import extract as run
+    from thinkalike.activations.reader import is_complete
+    from thinkalike.cli.once import AGAIN
 
     ((name, source),) = parse_models([model]).items()
     only_with(untrained or ":untrained" in source, "with --untrained, whose weights it draws", seed=seed)
     texts_at_once = batch_size_of(batch_size)
     shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind)
+    done = False if out is None else is_complete(out)
     found = run(
         source,
         shown,
@@ -107,3 +110,5 @@ def extract(
     if found.n_items < len(shown) and pooling != "all":
         typer.echo(f"{len(shown) - found.n_items:,} items have no other than first tokens, and no row.")
     typer.echo(found.metadata["path"])
+    if done:
+        typer.echo(AGAIN)

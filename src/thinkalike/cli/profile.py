@@ -32,10 +32,12 @@ from thinkalike.cli.options import (
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_table
-from thinkalike.errors import InvalidInput
+from thinkalike.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
+    from thinkalike.activations.store import Activations
     from thinkalike.comparison.profiles import Profile
+    from thinkalike.comparison.profiling import ProfilingPlan
 
 SHOWN = 3
 
@@ -67,7 +69,9 @@ def profile(
     """Say by which features each layer of one model is organised, and how well they explain it."""
     from thinkalike.activations import extract
     from thinkalike.activations.conversion import is_array_file, open_activations
+    from thinkalike.cli.once import AGAIN
     from thinkalike.comparison import profile as make
+    from thinkalike.comparison.profiling import plan_profiles
 
     extraction = asked(
         pooling=pooling,
@@ -87,24 +91,39 @@ def profile(
     activations = (
         open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
     )
-    made = make(
-        activations,
-        shown,
-        **asked(
-            preset=preset,
-            resamples=resamples,
-            distance=distance,
-            ordered=ordered,
-            importance=importance,
-            seed=seed,
-        ),
+    chosen = asked(
+        preset=preset,
+        resamples=resamples,
+        distance=distance,
+        ordered=ordered,
+        importance=importance,
+        seed=seed,
     )
+    plan = plan_profiles(shown, **chosen)
+    kept = None if out is None else _kept(out, activations, plan, shown.digest)
+    made = kept or make(activations, shown, **chosen)
     _show(made)
-    if out is not None:
+    if kept is not None:
+        typer.echo(AGAIN)
+    elif out is not None:
         typer.echo(f"Wrote {made.save(out)}.")
     if figure is not None:
         draw(made.plot(), figure)
         typer.echo(f"Drew {figure}.")
+
+
+def _kept(path: Path, activations: Activations, plan: ProfilingPlan, digest: str) -> Profile | None:
+    """The profile at `path`, if it is of the same activations, stimuli and settings, and whole."""
+    from thinkalike.comparison.profiles import Profile
+    from thinkalike.files import plain
+
+    try:
+        found = Profile.load(path)
+    except StoreError:
+        return None
+    made_of = (found.system, found.stimuli_digest, found.settings, found.metadata)
+    asked_for = (activations.system, digest, plain(plan.settings), plain(activations.metadata))
+    return found if made_of == asked_for else None
 
 
 def _show(made: Profile) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="A recipe; without one they are listed.")] = None,
     scale: Annotated[
         str | None,
@@ -51,9 +52,19 @@ def reproduce(
         only_with(False, "with the NAME of a recipe", scale=scale, out=out, models=models, set=change)
         list_recipes()
         return
+    from thinkalike.cli.once import recipe_once
     from thinkalike.recipes import reproduce as run
 
-    close(run(name, **asked(scale=scale, out=out, models_folder=models), **parse_settings(change or [])))
+    folder = out or Path("runs") / f"{name}-{scale or 'nano'}"
+
+    def work() -> None:
+        changes = parse_settings(change or [])
+        close(run(name, out=folder, **asked(scale=scale, models_folder=models), **changes))
+
+    if scale == "paper" or models is not None:  # models that may have changed since
+        work()
+    else:
+        recipe_once(context, folder, work)
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:

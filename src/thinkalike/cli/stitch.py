@@ -24,6 +24,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 @app.command()
 def stitch(
+    context: typer.Context,
     bottom: Annotated[
         str,
         typer.Argument(metavar="BOTTOM", help=f"One of: {MODELS}"),
@@ -107,6 +108,7 @@ def stitch(
     ] = None,
 ) -> None:
     """Put the top of one model on the bottom of another, and say what it costs at each layer."""
+    from thinkalike.cli.once import once
     from thinkalike.stitching import TaskFit
     from thinkalike.stitching import stitch as stitch_models
 
@@ -124,42 +126,44 @@ def stitch(
     only_with(fit == "task", "with --fit task", **by_task)
     chosen: Any = TaskFit(**by_task) if fit == "task" else fit
     ways = [names, names[::-1]] if both_ways and len(named) == 2 else [names]
-    results = []
-    for below, above in ways:
-        folder = _folder(out, run, below, above)
-        results.append(
-            stitch_models(
-                named[below],
-                named[above],
-                _data(text),
-                layers=choice if (below, above) == names else _swapped(choice),
-                floor=floor,
-                ceiling=ceiling,
-                names=(below, above),
-                checkpoint=folder / "unfinished.npz",
-                **asked(
-                    kind=kind,
-                    fit=chosen,
-                    test=None if test is None else _data(test),
-                    rank=rank,
-                    task=task,
-                    split=split,
-                    length=length,
-                    max_tokens=max_tokens,
-                    device=device,
-                    dtype=dtype,
-                    seed=seed,
-                ),
-            )
-        )
-        _write(results[-1], folder)
-    sentence = _two_ways(results, _folder(out, run, *names), seed or 0)
-    page = None
-    if comparison is not None and run is not None:
-        from thinkalike.report import write_report
+    folders = [_folder(out, run, *way) for way in ways]
 
-        page = write_report(comparison, run)
-    _close(results, sentence, _folder(out, run, *names), page)
+    def work() -> None:
+        results = []
+        for (below, above), folder in zip(ways, folders, strict=True):
+            results.append(
+                stitch_models(
+                    named[below],
+                    named[above],
+                    _data(text),
+                    layers=choice if (below, above) == names else _swapped(choice),
+                    floor=floor,
+                    ceiling=ceiling,
+                    names=(below, above),
+                    checkpoint=folder / "unfinished.npz",
+                    **asked(
+                        kind=kind,
+                        fit=chosen,
+                        test=None if test is None else _data(test),
+                        rank=rank,
+                        task=task,
+                        split=split,
+                        length=length,
+                        max_tokens=max_tokens,
+                        device=device,
+                        dtype=dtype,
+                        seed=seed,
+                    ),
+                )
+            )
+            _write(results[-1], folder)
+        _close(results, _two_ways(results, folders[0], seed or 0), folders[0])
+
+    once(context, folders, work, models=named, inputs=[text, test])
+    if comparison is not None and run is not None:
+        from thinkalike.report.page import PAGE, is_current, write_report
+
+        typer.echo(f"Report: {run / PAGE if is_current(run) else write_report(comparison, run)}")
 
 
 def _comparison(run: Path, names: Sequence[str]) -> Any:
@@ -242,7 +246,7 @@ def _two_ways(results: Sequence[StitchResult], folder: Path, seed: int) -> str:
     ).replace(" -0.", " −0.")
 
 
-def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: Path | None) -> None:
+def _close(results: Sequence[StitchResult], two_ways: str, folder: Path) -> None:
     """A table of the penalties, what a mismatch of depth costs, the paired test, and where the files are."""
     from textwrap import fill
 
@@ -283,8 +287,6 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path, page: P
     if two_ways:
         typer.echo("\n" + fill(two_ways, console.width, break_on_hyphens=False))
     typer.echo(f"\nTables and figures: {folder}")
-    if page is not None:
-        typer.echo(f"Report: {page}")
 
 
 def _depth_note(result: StitchResult) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
 from thinkalike.files import plain, read_json, write_bytes, write_json
+from thinkalike.ownership import LOCK, owning
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings
 from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
@@ -89,11 +90,14 @@ def reproduce(
         models_folder=None if models_folder is None else str(models_folder),
     )
     folder = Path(out) if out is not None else Path("runs") / f"{name}-{scale}"
-    _claim(folder, name, scale)
-    with _counting(folder / SPENT):
-        findings = recipe.run(settings, folder)
-    seconds = read_json(folder / SPENT)["processor_seconds"]
-    return Reproduction(recipe, findings, write_findings(recipe, findings, folder, seconds), seconds)
+    ours = {"recipe": name, "scale": scale}
+    with owning(folder, lambda _: _refuse_other(folder, ours)):
+        write_json(ours, folder / MARKER)
+        with _counting(folder / SPENT):
+            findings = recipe.run(settings, folder)
+        seconds = read_json(folder / SPENT)["processor_seconds"]
+        page = write_findings(recipe, findings, folder, seconds)
+    return Reproduction(recipe, findings, page, seconds)
 
 
 @contextmanager
@@ -161,22 +165,20 @@ def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> dict[str, An
     }
 
 
-def _claim(folder: Path, name: str, scale: str) -> None:
-    """Use a new folder, or the one that holds this recipe at this scale; refuse any other."""
-    ours = {"recipe": name, "scale": scale}
+def _refuse_other(folder: Path, ours: Mapping[str, str]) -> None:
+    """Raise unless the folder is new, or holds this recipe at this scale."""
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder} is a file: give a folder.")
     marker = folder / MARKER
     if marker.exists():
-        theirs = read_json(marker)
+        theirs = read_json(marker, way_out=f"delete {folder}, or choose another folder")
         if theirs != ours:
             raise StoreError(
-                f"{folder} holds {theirs.get('recipe')} at scale {theirs.get('scale')}, not {name} at scale "
-                f"{scale}: choose another folder."
+                f"{folder} holds {theirs.get('recipe')} at scale {theirs.get('scale')}, "
+                f"not {ours['recipe']} at scale {ours['scale']}: choose another folder."
             )
-    elif folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
         raise StoreError(f"{folder} is not empty and holds no recipe: choose another folder.")
-    write_json(ours, marker)
 
 
 def _write_figure(figure: Figure, folder: Path) -> None:

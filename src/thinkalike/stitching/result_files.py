@@ -13,6 +13,7 @@ from thinkalike.files import (
     SEAL,
     ZEROS,
     read_json,
+    read_sealed,
     read_table,
     reading,
     write_json,
@@ -65,6 +66,8 @@ def load_result(folder: Path) -> StitchResult:
             read_table(folder / f"{name}.parquet", seal=about["seals"][name], way_out=AGAIN)
             for name in (PENALTIES, UNITS, CURVES)
         ]
+        if about["seals"][PHI] is not None:
+            read_sealed(folder / PHI, seal=about["seals"][PHI], way_out=AGAIN)
         return _result(about, *tables)
 
 

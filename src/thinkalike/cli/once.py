@@ -1,0 +1,165 @@
+"""The folder of a command's results: one owner at a time, and finished once.
+
+`command.json` in the folder says what was asked for and, when all is done, the digest of every file and what
+was said. The same command again finds that and says it again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TextIO
+
+import typer
+
+from thinkalike.errors import DamagedFile, StoreError
+from thinkalike.files import plain, read_json, write_json
+from thinkalike.ownership import LOCK, differences, owning
+
+FILE = "command.json"
+PLACES = ("out", "run", "report", "figure")
+"""Options that say where to, not what"""
+AGAIN = "This run was finished before: all was there, and nothing was computed anew."
+
+
+def once(
+    context: typer.Context,
+    folders: Sequence[Path],
+    work: Callable[[], None],
+    *,
+    models: Mapping[str, str] | None = None,
+    inputs: Sequence[Path | None] = (),
+) -> None:
+    """Do the work of this command, unless it was done before.
+
+    Parameters
+    ----------
+    context : of the command, which knows its name and options.
+    folders : that the work fills; the first is the one that is owned.
+    work : writes the files, and says on standard output what came out.
+    models : by name; what they are made of is part of what was asked for.
+    inputs : files and folders that are read; what they hold is part of it too.
+    """
+    run = _Run(folders, _asked(context, models or {}, [path for path in inputs if path is not None]))
+    if run.says_it_again():
+        return
+    with owning(folders[0], run.refuse_other):
+        if not run.says_it_again():  # it may have been finished while we waited
+            run.begin()
+            run.finish(_said(work))
+
+
+def recipe_once(context: typer.Context, folder: Path, work: Callable[[], None]) -> None:
+    """The same for a recipe, which owns its folder itself, and keeps its steps in folders below."""
+    run = _Run([folder], _asked(context, {}, []), deep=True)
+    if not run.says_it_again():
+        run.finish(_said(work))
+
+
+def _said(work: Callable[[], None]) -> str:
+    heard = _Heard(sys.stdout)
+    with redirect_stdout(heard):
+        work()
+    return "".join(heard.words)
+
+
+@dataclass(frozen=True)
+class _Run:
+    folders: Sequence[Path]
+    asked: Mapping[str, Any]
+    deep: bool = False
+    """Whether the folders below belong to it"""
+
+    @property
+    def file(self) -> Path:
+        return self.folders[0] / FILE
+
+    def kept(self) -> dict[str, Any]:
+        """What an earlier command left; nothing if there was none, or the file is damaged."""
+        try:
+            return read_json(self.file)
+        except DamagedFile:
+            return {}
+
+    def refuse_other(self, busy: bool) -> None:
+        kept = self.kept()
+        if busy and kept and kept["asked"] != self.asked:
+            raise StoreError(
+                f"Another run is at work in {self.folders[0]} ({differences(kept['asked'], self.asked)}): "
+                "wait for its end, or choose another folder."
+            )
+
+    def says_it_again(self) -> bool:
+        kept = self.kept()
+        if kept.get("asked") != self.asked or kept.get("files") != self.files():
+            return False
+        typer.echo(kept["said"] + AGAIN)
+        return True
+
+    def begin(self) -> None:
+        kept = self.kept()
+        if kept.get("asked") == self.asked:
+            return
+        for name in kept.get("files", ()):  # of another command, which this one takes the place of
+            with suppress(OSError):
+                (self.folders[0] / name).unlink()
+        write_json({"asked": self.asked}, self.file)
+
+    def finish(self, said: str) -> None:
+        write_json({"asked": self.asked, "said": said, "files": self.files()}, self.file)
+
+    def files(self) -> dict[str, str]:
+        """The digest of every file, by its place seen from the first folder."""
+        return {
+            os.path.relpath(path, self.folders[0]): sha256(path.read_bytes()).hexdigest()
+            for folder in self.folders
+            for path in sorted(folder.glob("**/*" if self.deep else "*"))
+            if path.is_file() and path.name not in (FILE, LOCK)
+        }
+
+
+def _asked(context: typer.Context, models: Mapping[str, str], inputs: Sequence[Path]) -> dict[str, Any]:
+    """Everything that the results depend on."""
+    from thinkalike.provenance import ANALYSING, versions
+    from thinkalike.systems.system import open_system
+
+    options = {name: value for name, value in context.params.items() if name not in PLACES}
+    return plain(
+        {
+            "command": context.info_name,
+            **{name: value for name, value in options.items() if value is not None},
+            "weights": {name: open_system(model).identity for name, model in models.items()},
+            "inputs": {path.name: _digest(path) for path in inputs if path.exists()},
+            "versions": versions(ANALYSING),
+        }
+    )
+
+
+def _digest(path: Path) -> str:
+    """Of a file, or of all files below a folder."""
+    digest = sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            digest.update(f"{file.relative_to(path)}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+class _Heard:
+    """A stream that also keeps what is written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.words = stream, list[str]()
+
+    def write(self, text: str) -> int:
+        written = self.stream.write(text)  # which may refuse it: others try what a stream takes
+        self.words.append(text)
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
