@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 from thinkalike.encoding import cross_validate
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures import MEASURES
-from thinkalike.measures.table import layer_measures
+from thinkalike.measures.measure_table import layer_measures
 from thinkalike.recipes import RECIPES
 from thinkalike.registry import PluginWarning
 from thinkalike.systems.architectures import ARCHITECTURES, SITES
@@ -115,7 +115,7 @@ def test_what_a_registry_refuses() -> None:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("thinkalike.measures.table:MEASURES", "give a Measure of that name, or a function"),
+        ("thinkalike.measures.measure_table:MEASURES", "give a Measure of that name, or a function"),
         ("thinkalike.pairs.distances:DISTANCES", "give a function"),
         ("thinkalike.encoding.importance:IMPORTANCES", "give a function"),
         ("thinkalike.systems.architectures:ARCHITECTURES", "give an Architecture"),

@@ -1,4 +1,4 @@
-"""The walk of one word: every stop is there, under the name and in the file that the page links to."""
+"""The pages about the code name what is there: every stop of the walk, every module of the architecture."""
 
 from __future__ import annotations
 
@@ -26,3 +26,14 @@ def test_every_stop_is_a_link_and_the_page_is_a_screen_long() -> None:
     assert rows
     assert len(re.findall(r"^\| \d+ \|.*\]\(\.\./src/", text, re.MULTILINE)) == len(rows)
     assert len(text.splitlines()) <= 40
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`(\w+)/`|\*the ground\*) \| (.*) \|$", page, re.MULTILINE)
+    assert len(rows) > 10
+    for _, package, told in rows:
+        folder = ROOT / "src" / "thinkalike" / package
+        have = {path.name for path in folder.rglob("*.py")}
+        lost = set(re.findall(r"`(\w+\.py)`", told)) - have
+        assert not lost, f"{package}: {sorted(lost)}"

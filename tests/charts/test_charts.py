@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from thinkalike.charts.blocks import OBSERVED, UNTRAINED, system_pairs
+from thinkalike.charts.block_charts import OBSERVED, UNTRAINED, system_pairs
 from thinkalike.charts.heatmap import feature_correlations, similarity_matrix
-from thinkalike.charts.maps import layer_map, system_map, word_map
+from thinkalike.charts.map_charts import layer_map, system_map, word_map
 from thinkalike.charts.pair import contribution_bars, importance_scatter
-from thinkalike.charts.profiles import importance_profile, score_profile
+from thinkalike.charts.profile_charts import importance_profile, score_profile
 from thinkalike.charts.theme import DARK, LIGHT, Theme, themed
 
 FEATURES = ("part of speech", "tense", "number")

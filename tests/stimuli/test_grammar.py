@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli import Stimuli
 from thinkalike.stimuli.grammar import draw, load_grammar, shipped_grammars
-from thinkalike.stimuli.grammar.loading import FOLDER
+from thinkalike.stimuli.grammar.grammar_files import FOLDER
 from thinkalike.stimuli.grammar.sampling import _shares
 
 FRENCH = """

@@ -12,7 +12,7 @@ import pytest
 
 from thinkalike.stimuli import Stimuli
 from thinkalike.stimuli.differences import code_features, share_differing
-from thinkalike.stimuli.grammar.loading import FOLDER
+from thinkalike.stimuli.grammar.grammar_files import FOLDER
 
 SENTENCES = 300
 PERSONS = {"I": ("1", "singular"), "you": ("2", None), "we": ("1", "plural"), "they": ("3", "plural")}

@@ -16,7 +16,7 @@ from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
-    from thinkalike.stimuli.diagnostics import FeatureCorrelations
+    from thinkalike.stimuli.feature_correlations import FeatureCorrelations
 
 SHOWN = 8
 

@@ -69,7 +69,7 @@ class ModelDistances:
 
     def plot(self, *, groups: Mapping[str, str] | None = None, theme: str = "light") -> alt.LayerChart:
         """The map of the models, coloured by group."""
-        from thinkalike.charts.groups import model_map
+        from thinkalike.charts.group_charts import model_map
         from thinkalike.charts.theme import get_theme, themed
 
         coordinates, stress = self.coordinates()

@@ -13,7 +13,9 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from thinkalike.charts import heatmap, maps, pair, profiles, specifications
+from thinkalike.charts import heatmap, pair, specifications
+from thinkalike.charts import map_charts as maps
+from thinkalike.charts import profile_charts as profiles
 from thinkalike.charts.theme import LIGHT, Data, Theme, get_theme, themed
 from thinkalike.comparison import chart_tables as tables
 from thinkalike.errors import UnknownName

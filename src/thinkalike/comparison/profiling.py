@@ -35,8 +35,8 @@ from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
 from thinkalike.options import MOST_RESAMPLES, one_name, whole_number
 from thinkalike.parallel import cores, stream_in_order
-from thinkalike.stimuli.diagnostics import correlations_from, variance_inflation
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
+from thinkalike.stimuli.feature_correlations import correlations_from, variance_inflation
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts, Json, Option, Value
 

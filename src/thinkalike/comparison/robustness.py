@@ -30,6 +30,11 @@ class Robustness:
 
     Made by `Comparison.robustness`.
 
+    Attributes
+    ----------
+    systems : names, in the order they were given
+    pairs : every two of them
+
     Examples
     --------
     >>> import numpy as np, thinkalike as ta

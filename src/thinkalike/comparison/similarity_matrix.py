@@ -24,7 +24,7 @@ from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.table import as_measure
+from thinkalike.measures.measure_table import as_measure
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
 from thinkalike.types import Facts, Json, Matrix, Value
 

@@ -53,7 +53,7 @@ class Clusters:
 
     def plot(self, *, theme: str = "light") -> alt.LayerChart:
         """The tree, with the groups as colours of the names."""
-        from thinkalike.charts.groups import dendrogram
+        from thinkalike.charts.group_charts import dendrogram
         from thinkalike.charts.theme import get_theme, themed
 
         return themed(dendrogram(*self.tree(), theme=get_theme(theme)), get_theme(theme))

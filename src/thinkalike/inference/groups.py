@@ -49,7 +49,7 @@ class GroupComparison:
 
     def plot(self, *, theme: str = "light") -> alt.LayerChart:
         """Means with intervals, over layers where there are layers (Figure 2 of Brown et al. 2023)."""
-        from thinkalike.charts.groups import group_means
+        from thinkalike.charts.group_charts import group_means
         from thinkalike.charts.theme import get_theme, themed
 
         chart = group_means(self.means, label=self.kind, theme=get_theme(theme))

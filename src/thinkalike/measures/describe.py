@@ -13,7 +13,7 @@ from pathlib import Path
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.measure import INVARIANCES, Measure
-from thinkalike.measures.table import MEASURES
+from thinkalike.measures.measure_table import MEASURES
 
 BEGIN, END = "<!-- measures: begin -->", "<!-- measures: end -->"
 SIDES = {"of_first": "of X", "of_second": "of Y"}

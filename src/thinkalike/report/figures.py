@@ -11,10 +11,10 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.blocks import UNTRAINED, system_pairs
+from thinkalike.charts.block_charts import UNTRAINED, system_pairs
 from thinkalike.charts.drawing import drawn
 from thinkalike.charts.heatmap import feature_correlations
-from thinkalike.charts.maps import word_map
+from thinkalike.charts.map_charts import word_map
 from thinkalike.charts.pair import contribution_bars, importance_scatter
 from thinkalike.charts.theme import LIGHT, Data, Theme, themed
 from thinkalike.comparison import chart_tables, plots

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from thinkalike.charts.blocks import OBSERVED, UNTRAINED
+from thinkalike.charts.block_charts import OBSERVED, UNTRAINED
 from thinkalike.comparison.chart_tables import (
     TOTAL,
     by_importance,

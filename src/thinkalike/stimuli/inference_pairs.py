@@ -7,7 +7,7 @@ from itertools import product
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
-from thinkalike.stimuli.pairs import chosen_values, draw_pairs, pair_grammar, pair_texts
+from thinkalike.stimuli.sentence_pairs import chosen_values, draw_pairs, pair_grammar, pair_texts
 
 CASES = ("swap", "preposition", "relative", "passive", "conjunction")
 LABELS = ("entailment", "non-entailment")

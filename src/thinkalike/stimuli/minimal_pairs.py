@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thinkalike.stimuli.pairs import chosen_values, draw_pairs, pair_grammar, pair_texts
+from thinkalike.stimuli.sentence_pairs import chosen_values, draw_pairs, pair_grammar, pair_texts
 
 KINDS = ("agreement", "attraction", "inversion", "pronoun")
 

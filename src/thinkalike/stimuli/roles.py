@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.stimuli.files import RawTable
 from thinkalike.stimuli.kinds import Kind, StimuliTables, as_feature, check_cells, level_name, listed
 from thinkalike.stimuli.spans import goes_on, join, locate
+from thinkalike.stimuli.table_files import RawTable
 
 WORD_COLUMNS = ("sentence", "word", "start", "end")
 ROLES = ("item", "sentence", "text", "word", "start", "end")

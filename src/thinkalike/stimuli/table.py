@@ -22,14 +22,14 @@ from thinkalike.stimuli.content import (
     content_digest,
 )
 from thinkalike.stimuli.controls import TokenOffsets
-from thinkalike.stimuli.files import RawTable, read_table, write_table
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
+from thinkalike.stimuli.table_files import RawTable, read_table, write_table
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from thinkalike.stimuli.diagnostics import FeatureCorrelations
+    from thinkalike.stimuli.feature_correlations import FeatureCorrelations
 
 GRAMMAR = "untangled"
 SENTENCES = 200
@@ -318,9 +318,9 @@ class Stimuli:
     ) -> FeatureCorrelations:
         """Pearson correlations among the feature differences over all pairs of items, and variance inflation.
 
-        See `thinkalike.stimuli.diagnostics.feature_correlations` for the options.
+        See `thinkalike.stimuli.feature_correlations.feature_correlations` for the options.
         """
-        from thinkalike.stimuli.diagnostics import feature_correlations
+        from thinkalike.stimuli.feature_correlations import feature_correlations
 
         return feature_correlations(self._features, ordered=ordered, missing=missing, rare=rare)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.groups import dendrogram, group_means, model_map
+from thinkalike.charts.group_charts import dendrogram, group_means, model_map
 from thinkalike.charts.theme import LIGHT, SHAPES, themed
 from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
 from thinkalike.types import Chart, Value

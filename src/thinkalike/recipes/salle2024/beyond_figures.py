@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from thinkalike.charts.blocks import UNTRAINED, system_pairs
+from thinkalike.charts.block_charts import UNTRAINED, system_pairs
 from thinkalike.charts.theme import LIGHT, layered, system_color, system_shape, themed
 from thinkalike.comparison import chart_tables, plots
 from thinkalike.comparison.comparison import Comparison

@@ -10,7 +10,7 @@ import numpy as np
 
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
-from thinkalike.stimuli.grammar.frames import Frame, Word
+from thinkalike.stimuli.grammar.sentence_frames import Frame, Word
 
 
 class Draw(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.grammar import Draw, Grammar, draw, finished_text, load_grammar
-from thinkalike.stimuli.grammar.loading import FOLDER
+from thinkalike.stimuli.grammar.grammar_files import FOLDER
 
 
 @cache

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.grammar.domain import Domain, read_domain
-from thinkalike.stimuli.grammar.frames import Frame, make_frames
 from thinkalike.stimuli.grammar.lexicon import LexicalCategory, read_lexicon
 from thinkalike.stimuli.grammar.rules import Rule, read_rules
+from thinkalike.stimuli.grammar.sentence_frames import Frame, make_frames
 from thinkalike.stimuli.grammar.source import Source, read_source
 
 FOLDER = Path(__file__).parent.parent / "grammars"

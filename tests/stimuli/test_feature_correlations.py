@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
 from thinkalike.stimuli import Stimuli
-from thinkalike.stimuli.diagnostics import FeatureCorrelations, feature_correlations, variance_inflation
+from thinkalike.stimuli.feature_correlations import (
+    FeatureCorrelations,
+    feature_correlations,
+    variance_inflation,
+)
 
 
 def differences(column: pd.Series, ordered: str, missing: str) -> np.ndarray:

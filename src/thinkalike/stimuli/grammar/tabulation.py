@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from thinkalike.errors import UnknownName
-from thinkalike.stimuli.grammar.frames import Word
-from thinkalike.stimuli.grammar.loading import ITEMS, Grammar
+from thinkalike.stimuli.grammar.grammar_files import ITEMS, Grammar
 from thinkalike.stimuli.grammar.sampling import Draw
+from thinkalike.stimuli.grammar.sentence_frames import Word
 from thinkalike.stimuli.kinds import StimuliTables, as_feature
 from thinkalike.stimuli.spans import join
 

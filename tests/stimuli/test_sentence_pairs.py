@@ -10,7 +10,7 @@ import pytest
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.inference_pairs import CASES, LABELS, OVERLAPS, inference_pairs
 from thinkalike.stimuli.minimal_pairs import KINDS, minimal_pairs
-from thinkalike.stimuli.pairs import pair_grammar
+from thinkalike.stimuli.sentence_pairs import pair_grammar
 
 
 @pytest.fixture(scope="module")
