@@ -281,7 +281,6 @@ def test_unknown_options_of_stimuli_are_named() -> None:
         run_line(["stimuli", "-n", "5", "--kind", "tense", "--debug"])
 
 
-@pytest.mark.filterwarnings("ignore:The positive semi-definite fit")  # of noise, with a full W
 def test_robustness_and_importance_are_passed_on(arrays, tmp_path: Path, capsys) -> None:
     files, items = arrays
     run = tmp_path / "run"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import clarabel
 import numpy as np
 import pytest
@@ -92,6 +94,15 @@ def test_features_that_explain_one_another_do_not_slow_psd_down() -> None:
 
 def test_psd_of_nothing_is_nothing() -> None:
     np.testing.assert_array_equal(solve_psd(np.zeros((3, 3)), np.zeros(3), 0.0), np.zeros(3))
+
+
+def test_psd_converges_where_the_best_metric_is_nothing() -> None:
+    """Distances that fall with every difference: any W > 0 is worse than none (a projection of −C)."""
+    C = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
+    cross = -np.array([C[f, g] * (1 if f == g else np.sqrt(2)) for f in range(3) for g in range(f, 3)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(solve_psd(np.eye(6), cross, 1.0), 0.0, atol=1e-9)
 
 
 def test_psd_says_when_it_has_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:

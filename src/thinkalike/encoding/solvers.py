@@ -15,6 +15,7 @@ ROOT_HALF = np.sqrt(0.5)
 PSD_TOLERANCE = 1e-10
 PSD_MAX_ITERATIONS = 50_000
 RELAXATION = 1.6
+SMALLEST_SIZE = 1e-3  # of W, for residuals relative to it: the best W can be 0, and c is of size 1
 
 
 def solve_nonnegative(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
@@ -159,7 +160,7 @@ def _admm_psd(
         ahead = RELAXATION * v + (1.0 - RELAXATION) * z
         new = _project(ahead + dual, n_features)
         dual += ahead - new
-        size = max(np.abs(new).max(), 1e-300)
+        size = max(np.abs(new).max(), SMALLEST_SIZE)
         apart, moved = np.abs(v - new).max() / size, step * np.abs(new - z).max()
         z, residual = new, max(apart, moved)
         if residual <= tolerance:
