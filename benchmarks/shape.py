@@ -22,6 +22,7 @@ from statistics import median, quantiles
 
 HERE = Path(__file__).parents[1] / "src"
 BEFORE = "fe41898"
+UNKNOWN = ("Option", "Value", "Matrix", "Chart", "Processor", "Config", "Model", "Answer")
 OUTSIDE = ("recipes", "training")  # not counted in "the package itself"
 
 # Which modules' functions run while two systems of arrays, or two bundled models, are compared.
@@ -93,6 +94,15 @@ def count_any(path: Path) -> int:
     return len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8")))
 
 
+def count_unknown(path: Path) -> int:
+    """How often an annotation has a name of `thinkalike.types` that stands for a type nobody knows."""
+    text = path.read_text(encoding="utf-8")
+    imported = re.compile(r"^from thinkalike\.types import .*$", re.MULTILINE)
+    if not imported.search(text):
+        return 0
+    return len(re.findall(rf"(?:: |-> |[\[|,] ?)(?:{'|'.join(UNKNOWN)})\b", imported.sub("", text)))
+
+
 def modules_that_run(src: Path, what: str) -> int:
     """How many modules' functions run in one `ta.compare` of arrays or of models."""
     environment = {**os.environ, "PYTHONPATH": str(src)}
@@ -125,6 +135,7 @@ def shape(src: Path) -> dict[str, str]:
             f"{median(lengths):.0f} / {quantiles(lengths, n=10)[8]:.0f} / {lengths[-1]}"
         ),
         "`Any`": f"{sum(map(count_any, paths))}",
+        "names that stand for it (`Value`, `Option` …)": f"{sum(map(count_unknown, paths))}",
         "modules that run in `ta.compare`, arrays / models": (
             f"{modules_that_run(src, 'arrays')} / {modules_that_run(src, 'models')}"
         ),

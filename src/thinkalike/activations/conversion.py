@@ -13,14 +13,14 @@ import pandas as pd
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json
+from thinkalike.types import Facts, Json, Value
 
 ARRAY_FILES = (".npy", ".npz", ".zarr")
 STORE = "zarr.json"
 """What every folder that `extract` wrote holds, whatever its name"""
 
 
-def as_activations(system: Any, name: str) -> Any:
+def as_activations(system: Value, name: str) -> Value:
     """Arrays as activations called `name` (one layer, or a mapping of layers); all else as it is."""
     if isinstance(system, Activations):
         return system
@@ -51,7 +51,7 @@ def is_array_file(path: Any) -> bool:
     return (place / STORE).is_file()
 
 
-def open_activations(system: Any, name: str) -> Any:
+def open_activations(system: Value, name: str) -> Value:
     """Arrays and their files as activations called `name`, results by that name; all else as it is."""
     if is_array_file(system):
         return replace(Activations.open(os.fspath(system)), system=name)
@@ -60,7 +60,7 @@ def open_activations(system: Any, name: str) -> Any:
     return replace(given, system=name) if is_named and given.system != name else given
 
 
-def named_systems(systems: Sequence[Any] | Facts) -> Json:
+def named_systems(systems: Sequence[Value] | Facts) -> Json:
     """Systems by name: that of a mapping, their own, or that of the path."""
     if isinstance(systems, Mapping) and not isinstance(systems, Activations):
         return {str(name): system for name, system in systems.items()}

@@ -17,6 +17,7 @@ from zarr.errors import GroupNotFoundError, NodeNotFoundError
 from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
+from thinkalike.types import Json, Matrix, Value
 
 FORMAT = 3
 
@@ -25,7 +26,7 @@ def is_local(path: str | Path) -> bool:
     return "://" not in str(path)
 
 
-def describe(path: str | Path) -> dict[str, Any] | None:
+def describe(path: str | Path) -> Json | None:
     """What the store at `path` says of itself; None if there is none."""
     try:
         with reading(path):
@@ -70,7 +71,7 @@ def damaged_chunks(path: str | Path) -> list[int]:
     ]
 
 
-def _is_whole(array: Any, chunk: int, expected: int) -> bool:
+def _is_whole(array: Matrix, chunk: int, expected: int) -> bool:
     rows = array.chunks[0]
     try:
         return checksum(array[chunk * rows : (chunk + 1) * rows]) == expected
@@ -134,9 +135,9 @@ def open_store(path: str | Path) -> Activations:
         )
     with reading(path):
         group = zarr.open_group(str(path), mode="r")
-        arrays: list[Any] = [group[f"layers/{number}"] for number in range(len(about["layers"]))]
+        arrays: list[Value] = [group[f"layers/{number}"] for number in range(len(about["layers"]))]
         positions = np.asarray(group["positions"][:])  # type: ignore[index]
-        stored: Any = group["items"][:]  # type: ignore[index]
+        stored: Value = group["items"][:]  # type: ignore[index]
         if sorted(positions) != list(range(len(stored))) or len(set(stored)) != len(stored):
             raise ValueError("the names of the rows are lost")
         items = np.empty(len(positions), dtype=object)

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import zarr
@@ -24,7 +23,7 @@ from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
 from thinkalike.ownership import LOCK, owning
-from thinkalike.types import Facts, Option
+from thinkalike.types import Facts, Option, Value
 
 ROWS_AT_ONCE = 1024
 
@@ -213,7 +212,7 @@ def writing(path: str | Path) -> Iterator[None]:
         ) from error
 
 
-def _array(group: zarr.Group, name: str, **layout: Option) -> Any:
+def _array(group: zarr.Group, name: str, **layout: Option) -> Value:
     """The array if it is there, else a new one; another process may create it at the same time."""
     if name not in group:
         try:

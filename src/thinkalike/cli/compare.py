@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,6 +30,7 @@ from thinkalike.cli.options import (
     resamples,
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.types import Json, Option
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
@@ -95,7 +96,7 @@ def compare(
         device=device,
         batch_size=batch_size_of(batch_size),
     )
-    chosen: dict[str, Any] = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
+    chosen: Json = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
     made = robustness and stimuli is None  # sentences of a grammar: others can be made
     others = read_stimuli(None, seed=(seed or 0) + 1, **chosen) if made else robustness
     run_comparison(
@@ -120,7 +121,7 @@ def compare(
 
 
 def run_comparison(
-    named: Mapping[str, str], stimuli: Stimuli, *, out: Path, report: bool, **options: Any
+    named: Mapping[str, str], stimuli: Stimuli, *, out: Path, report: bool, **options: Option
 ) -> None:
     """Compare, write the report, and say what came out."""
     from thinkalike.cli.closing import close

@@ -13,13 +13,14 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import typer
 
 from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.files import plain, read_json, write_json
 from thinkalike.ownership import LOCK, differences, owning
+from thinkalike.types import Facts, Json, Value
 
 FILE = "command.json"
 PLACES = ("out", "run", "report", "figure")
@@ -71,7 +72,7 @@ def _said(work: Callable[[], None]) -> str:
 @dataclass(frozen=True)
 class _Run:
     folders: Sequence[Path]
-    asked: Mapping[str, Any]
+    asked: Facts
     deep: bool = False
     """Whether the folders below belong to it"""
 
@@ -79,7 +80,7 @@ class _Run:
     def file(self) -> Path:
         return self.folders[0] / FILE
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> Json:
         """What an earlier command left; nothing if there was none, or the file is damaged."""
         try:
             return read_json(self.file)
@@ -123,7 +124,7 @@ class _Run:
         }
 
 
-def _asked(context: typer.Context, models: Mapping[str, str], inputs: Sequence[Path]) -> dict[str, Any]:
+def _asked(context: typer.Context, models: Mapping[str, str], inputs: Sequence[Path]) -> Json:
     """Everything that the results depend on."""
     from thinkalike.provenance import ANALYSING, versions
     from thinkalike.systems.system import open_system
@@ -161,5 +162,5 @@ class _Heard:
         self.words.append(text)
         return written
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         return getattr(self.stream, name)

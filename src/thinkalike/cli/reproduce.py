@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.options import asked, only_with, place
 from thinkalike.errors import InvalidInput
+from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.recipes import Reproduction
@@ -67,9 +68,9 @@ def reproduce(
         recipe_once(context, folder, work)
 
 
-def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+def parse_settings(texts: Sequence[str]) -> Json:
     """SETTING=VALUE as a mapping; a value that is JSON (a number, a list) is read as such."""
-    settings: dict[str, Any] = {}
+    settings: Json = {}
     for text in texts:
         key, given, value = text.partition("=")
         if not (key and given):

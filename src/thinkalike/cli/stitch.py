@@ -12,6 +12,7 @@ from thinkalike.cli.application import app
 from thinkalike.cli.named import MODELS, parse_models
 from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, draw, only_with, place
 from thinkalike.errors import InvalidInput
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,7 +167,7 @@ def stitch(
         typer.echo(f"Report: {run / PAGE if is_current(run) else write_report(comparison, run)}")
 
 
-def _comparison(run: Path, names: Sequence[str]) -> Any:
+def _comparison(run: Path, names: Sequence[str]) -> Value:
     """The comparison of a run, if it has both models; told before anything is stitched."""
     from thinkalike.comparison import Comparison
 
@@ -180,7 +181,7 @@ def _comparison(run: Path, names: Sequence[str]) -> Any:
     return found
 
 
-def _layers(text: str) -> Any:
+def _layers(text: str) -> Value:
     """`all`, `grid`, `0,2,4` or `1:2,1:3`."""
     if text in ("all", "grid"):
         return text
@@ -195,11 +196,11 @@ def _layers(text: str) -> Any:
     return [(part[0], part[-1]) for part in parts]
 
 
-def _swapped(layers: Any) -> Any:
+def _swapped(layers: Any) -> Value:
     return layers if isinstance(layers, str) else [(b, a) for a, b in layers]
 
 
-def _data(path: Path) -> Any:
+def _data(path: Path) -> Value:
     from thinkalike.stitching import LabelledTexts
 
     return LabelledTexts.from_table(path) if path.suffix in TABLES else path

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
 from thinkalike.files import plain, read_json, write_bytes, write_json
@@ -16,6 +15,7 @@ from thinkalike.ownership import LOCK, owning
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings
 from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
+from thinkalike.types import Facts, Json, Option
 
 MARKER = "recipe.json"
 SPENT = "spent.json"
@@ -56,7 +56,7 @@ def reproduce(
     out: str | os.PathLike[str] | None = None,
     *,
     models_folder: str | os.PathLike[str] | None = None,
-    **changes: Any,
+    **changes: Option,
 ) -> Reproduction:
     """Run the recipe `name` at a scale; what `out` already holds of it is used again.
 
@@ -128,7 +128,7 @@ def write_findings(recipe: Recipe, findings: Findings, folder: Path, seconds: fl
     return write_page(recipe, findings, folder, seconds)
 
 
-def without_folders(settings: Mapping[str, Any]) -> dict[str, Any]:
+def without_folders(settings: Facts) -> Json:
     """Settings to be shown: of a path only its last part, for pages are passed on."""
     return {
         key: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
@@ -136,7 +136,7 @@ def without_folders(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> dict[str, Any]:
+def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> Json:
     """What `findings.json` holds."""
     about = {"recipe": findings.recipe, "title": recipe.title, "citation": recipe.citation}
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.labels import Floats, row_name, systems_of
 from thinkalike.report.frames import row_importance
 from thinkalike.report.geometry import cell_certainty
-from thinkalike.types import Json
+from thinkalike.types import Json, Value
 
 _MAP_STEPS = 999  # word maps are at most a few hundred pixels wide
 
@@ -139,7 +138,7 @@ def _ranks(values: Floats) -> Floats:
     return rankdata(values, nan_policy="omit")
 
 
-def _rounded(values: Floats, digits: int) -> Any:
+def _rounded(values: Floats, digits: int) -> Value:
     """Nested lists with None for what is not a number, and whole numbers without a point."""
     if values.ndim > 1:
         return [_rounded(row, digits) for row in values]

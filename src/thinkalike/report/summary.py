@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from thinkalike.report import frames
 from thinkalike.report.geometry import geometry_table
 from thinkalike.report.methods import methods
 from thinkalike.report.pairs import Pick, geometric_measure, picks
+from thinkalike.types import Facts, Value
 from thinkalike.wording import listed, number, p_text, readable
 
 
@@ -340,7 +340,7 @@ def _precision(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
     return (header, *(tuple("ρ" if cell == "score" else cell for cell in row) for row in rows))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Value) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
         return "–"
     if isinstance(value, float | np.floating):
@@ -348,7 +348,7 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
 
 
-def _flat(mapping: Mapping[str, Any], prefix: str = "") -> tuple[tuple[str, str], ...]:
+def _flat(mapping: Facts, prefix: str = "") -> tuple[tuple[str, str], ...]:
     """Nested settings as lines of text."""
     lines: list[tuple[str, str]] = []
     for key, value in mapping.items():

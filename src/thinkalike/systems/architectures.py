@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.registry import Registry
-from thinkalike.types import Config, Json
+from thinkalike.types import Config, Json, Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -302,9 +302,9 @@ def layers_of(model: nn.Module, *, part: Part | None = None, blocks: str | None 
     )
 
 
-def follow(module: nn.Module, path: str, *, missing_ok: bool = False) -> Any:
+def follow(module: nn.Module, path: str, *, missing_ok: bool = False) -> Value:
     """The submodule at a dotted path; integers, also negative ones, count in a ModuleList."""
-    at: Any = module
+    at: Value = module
     for step in path.split("."):
         found = at[int(step)] if step.lstrip("-").isdigit() else getattr(at, step, None)
         if found is None:

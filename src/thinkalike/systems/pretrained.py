@@ -15,7 +15,7 @@ from thinkalike.errors import InvalidInput, MissingExtra, ModelError, Thinkalike
 from thinkalike.progress import without_bars
 from thinkalike.systems.architectures import ARCHITECTURES, Stack, layers_of
 from thinkalike.systems.names import ModelName
-from thinkalike.types import Config, Json, Model
+from thinkalike.types import Config, Json, Model, Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -126,7 +126,7 @@ def load_headed(
 
 def load_processor(
     name: ModelName, kind: str, *, gguf_file: str | None = None, trust_remote_code: bool = False
-) -> Any:
+) -> Value:
     """The model's own tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
     import transformers
 
@@ -139,7 +139,7 @@ def load_processor(
         return loader.from_pretrained(**name.files, trust_remote_code=trust_remote_code, **_gguf(gguf_file))
 
 
-def torch_dtype(dtype: str) -> Any:
+def torch_dtype(dtype: str) -> Value:
     import torch
 
     if dtype not in DTYPES:
