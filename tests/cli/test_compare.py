@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import weightedtau
 
 from thinkalike.cli.named import default_folder, parse_systems
 from thinkalike.comparison import Comparison
@@ -37,15 +39,19 @@ def test_the_closing_words(finished: tuple[Path, str]) -> None:
 def test_untrained_copies_are_run_beside(finished: tuple[Path, str]) -> None:
     made = Comparison.load(finished[0])
     assert made.controls is not None
-    assert {name: p.system for name, p in made.controls.profiles.items()} == {
-        "tiny-bert": "tiny-bert:untrained",
-        "decoder": "decoder:untrained",
-    }
+    copies = made.controls.profiles
+    assert [p.system for p in copies["tiny-bert"]][:2] == ["tiny-bert:untrained", "tiny-bert:untrained:2"]
+    assert len(copies["decoder"]) == 10
+    assert (copies["decoder"][0].scores != copies["decoder"][1].scores).any()  # other weights
     block = made.matrices["features"].block_test("tiny-bert", "decoder")
     assert block is not None
-    assert block.control == pytest.approx(
-        made.controls.similarity.block_mean("tiny-bert:untrained", "decoder:untrained")
-    )
+    assert block.control == pytest.approx(made.controls.similarity.block_mean("tiny-bert", "decoder"))
+    means = [
+        np.mean([weightedtau(x, y).statistic for x in one.mean_importance for y in other.mean_importance])
+        for one, other in zip(copies["tiny-bert"], copies["decoder"], strict=True)
+    ]
+    assert block.control == pytest.approx(np.mean(means))
+    assert block.control_share == np.mean(np.array(means) >= block.mean)
 
 
 def test_a_third_model_and_another_measure_extend_the_run(

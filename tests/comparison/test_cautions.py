@@ -143,8 +143,11 @@ def test_unstable_similarities(pair: list[Profile]) -> None:
 
 
 def test_no_better_than_untrained(pair: list[Profile]) -> None:
-    blocks = tuple(replace(b, control=b.mean + 0.01) for b in by_features(pair, n_permutations=50).blocks)
+    tested = by_features(pair, n_permutations=50).blocks
+    blocks = tuple(replace(b, control=b.mean - 0.1, control_share=0.1) for b in tested)
     found = cautions(pair, blocks=blocks)
+    below = tuple(replace(b, control_share=0.0) for b in blocks)
+    assert "no-better-than-untrained" not in cautions(pair, blocks=below)
     assert (
         "Untrained copies of a and b agree as much as the trained ones"
         in found["no-better-than-untrained"].text

@@ -213,7 +213,7 @@ def test_methods_name_what_applies_and_nothing_else(planted: Comparison) -> None
         planted,
         matrices={"features": planted.matrices["features"]},
         profiles={name: replace(p, replicates=None) for name, p in planted.profiles.items()},
-        controls=Controls(planted.profiles, planted.matrices["features"]),
+        controls=Controls({name: (p,) for name, p in planted.profiles.items()}, planted.matrices["features"]),
     )
     said = dict(methods(plain))
     assert "Likeness by geometry, RSA" not in said

@@ -25,6 +25,7 @@ from thinkalike.comparison.similarity_matrix import (
     SimilarityMatrix,
     between_vectors,
     by_features,
+    shared_features,
     stacked_importance,
     with_tests,
 )
@@ -32,7 +33,7 @@ from thinkalike.comparison.trajectories import trajectory_distances
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.jackknife import jackknife_range
 from thinkalike.inference.sentences import SentencePlan
-from thinkalike.inference.weighted_tau import contribution_matrix
+from thinkalike.inference.weighted_tau import contribution_matrix, tau_matrix
 from thinkalike.labels import Floats
 from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
@@ -53,7 +54,7 @@ def assemble(
     *,
     measures: Sequence[Measure] = (),
     sentences: SentencePlan | None = None,
-    untrained: Mapping[str, Profile] | None = None,
+    untrained: Mapping[str, tuple[Profile, ...]] | None = None,
     settings: Mapping[str, Any],
 ) -> Comparison:
     """Everything that two or more profiled systems say together.
@@ -71,9 +72,9 @@ def assemble(
     check_same_items(activations)
     seed = plan.encoding.settings.seed
     features = by_features(profiles, seed=seed)
-    controls = _controls(untrained, seed) if untrained else None
-    if controls is not None:
-        features = _with_controls(features, controls)
+    controls = None
+    if untrained:
+        features, controls = _with_controls(features, untrained)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
     share, share_range = _explained(geometry)
     others = [between_vectors(geometry.vectors, geometry.rows, m, plan=sentences) for m in measures]
@@ -141,19 +142,29 @@ def explained_share(rsa: Floats, explained: Floats) -> Floats:
     return np.divide(explained, rsa, out=np.full(large.shape, np.nan), where=large)
 
 
-def _controls(untrained: Mapping[str, Profile], seed: int) -> Controls:
-    return Controls(dict(untrained), by_features(list(untrained.values()), seed=seed))
-
-
-def _with_controls(features: SimilarityMatrix, controls: Controls) -> SimilarityMatrix:
-    """The block tests with the block means of the untrained copies beside them."""
-    copies = {name: profile.system for name, profile in controls.profiles.items()}
-    means = {frozenset((block.a, block.b)): block.mean for block in controls.similarity.blocks}
-    blocks = tuple(
-        replace(block, control=means.get(frozenset((copies.get(block.a), copies.get(block.b))), float("nan")))  # type: ignore[arg-type]
-        for block in features.blocks
-    )
-    return replace(features, blocks=blocks)
+def _with_controls(
+    features: SimilarityMatrix, untrained: Mapping[str, tuple[Profile, ...]]
+) -> tuple[SimilarityMatrix, Controls]:
+    """The block tests with the block means of untrained copies beside them, over all draws of weights."""
+    kept = shared_features([copy for draws in untrained.values() for copy in draws])
+    drawn = [
+        SimilarityMatrix(
+            FEATURES,
+            tuple((name, layer) for name, one in zip(untrained, copies, strict=True) for layer in one.layers),
+            tau_matrix(stacked_importance(copies, kept)),
+            settings={"features": kept},
+        )
+        for copies in zip(*untrained.values(), strict=True)
+    ]
+    blocks = []
+    for block in features.blocks:
+        if {block.a, block.b} <= set(untrained):
+            means = np.array([one.block_mean(block.a, block.b) for one in drawn])
+            as_alike = float((means >= block.mean).mean())
+            block = replace(block, control=float(means.mean()), control_share=as_alike)
+        blocks.append(block)
+    mean = replace(drawn[0], values=np.mean([one.values for one in drawn], axis=0))
+    return replace(features, blocks=tuple(blocks)), Controls(dict(untrained), mean)
 
 
 def _alike(matrix: SimilarityMatrix) -> Floats:

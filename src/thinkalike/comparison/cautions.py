@@ -31,6 +31,7 @@ FIRST_HEAVY = 3.0
 one far place carry two thirds of the variance and never more"""
 ANISOTROPIC = 0.9
 UNSTABLE = 0.5
+AS_ALIKE_UNTRAINED = 0.1
 FEWEST_RESAMPLES = 10
 """Of fewer, Student's quantile makes ranges much wider"""
 
@@ -279,11 +280,11 @@ def _unstable_similarities(evidence: Evidence) -> Found:
 
 def _no_better_than_untrained(evidence: Evidence) -> Found:
     for block in evidence.features.blocks:
-        if block.a != block.b and block.control >= block.mean:
+        if block.a != block.b and block.control_share >= AS_ALIKE_UNTRAINED:
             yield (
-                f"Untrained copies of {block.a} and {block.b} agree as much as the trained ones (mean τ_w "
-                f"{number(block.control)} against {number(block.mean)}): architecture and stimuli alone may "
-                "be behind their likeness.",
+                f"Untrained copies of {block.a} and {block.b} agree as much as the trained ones in "
+                f"{percent(block.control_share)} of the draws of weights (mean τ_w {number(block.control)} "
+                f"against {number(block.mean)}): architecture and stimuli alone may be behind it.",
                 (block.a, block.b),
             )
 

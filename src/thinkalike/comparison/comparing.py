@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed
 
 CONTROLS = ("untrained",)
+UNTRAINED_DRAWS = 10
+"""Draws of random weights for each model: one alone says little, for they differ much"""
 MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
 RESAMPLES = 20
@@ -67,7 +70,7 @@ def compare(
         `Stimuli.from_table`, its index being the items if it names them.
     measures : one or more, besides the feature-based measure and RSA: names in `MEASURES`, or functions of
         one's own, as in `similarity`.
-    controls : `"untrained"` also profiles copies of the models with random weights.
+    controls : `"untrained"` also profiles copies of the models with random weights, ten draws of each.
     resamples : how often the profiles are made again without a tenth of the sentences, for ranges and
         reliability; 0 for none. When None 20, or none with the preset "salle2024", whose folds over pairs
         leave nothing to resample.
@@ -132,10 +135,10 @@ def compare(
         found = [work.activations(name, system) for name, system in named.items()]
         copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
-        call = _call(run, plan, asked_measures, null, [*found, *copies.values()], tried)
+        call = _call(run, plan, asked_measures, null, [*found, *chain(*copies.values())], tried)
         result = None if run is None else run.finished(call)
         if result is None:
-            result = _compute(stimuli, found, copies, make_plan, others, null, about, run)
+            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run)
             if robustness is not False:
                 result = replace(result, tried=result.robustness(others=new_sentences))
             if run is not None:
@@ -173,7 +176,8 @@ def _call(
 def _compute(
     stimuli: Stimuli,
     found: list[Activations],
-    copies: dict[str, Activations],
+    copies: dict[str, tuple[Activations, ...]],
+    plan: ProfilingPlan,
     make_plan: Callable[[Stimuli], ProfilingPlan],
     measures: list[Measure],
     null: int | None,
@@ -181,12 +185,14 @@ def _compute(
     run: RunDirectory | None,
 ) -> Comparison:
     """Profile the systems and put the results together, over the items that all of them answer to."""
-    shared = shared_items(stimuli, [*found, *copies.values()])
+    shared = shared_items(stimuli, [*found, *chain(*copies.values())])
     if shared is not None:
         stimuli = stimuli.subset(shared)
         found = [subset_activations(one, stimuli) for one in found]
-        copies = {name: subset_activations(copy, stimuli) for name, copy in copies.items()}
-    plan = make_plan(stimuli)
+        copies = {
+            name: tuple(subset_activations(copy, stimuli) for copy in draws) for name, draws in copies.items()
+        }
+        plan = make_plan(stimuli)
     sentences = plan_sentences(
         sentences_of(stimuli),
         len(stimuli),
@@ -199,7 +205,7 @@ def _compute(
         found,
         plan,
         copies=copies,
-        kept=lambda one: _kept(one, stimuli, plan, run),
+        kept=lambda one, plan: _kept(one, stimuli, plan, run),
         made=lambda profile: None if run is None else run.save_profile(profile),
         keep_vectors=bool(measures),
         sentences=sentences,
@@ -237,9 +243,13 @@ class _Work:
             return renamed
         return self._extract(name, system)
 
-    def untrained(self, name: str, system: System) -> Activations:
-        """Of a copy of a model with random weights."""
-        return self._extract(f"{name}:untrained", system, untrained=True)
+    def untrained(self, name: str, system: System) -> tuple[Activations, ...]:
+        """Of copies of a model, each with other random weights."""
+        first = int(self.extraction.get("seed") or 0)
+        names = [f"{name}:untrained", *(f"{name}:untrained:{k}" for k in range(2, UNTRAINED_DRAWS + 1))]
+        return tuple(
+            self._extract(copy, system, untrained=True, seed=first + k) for k, copy in enumerate(names)
+        )
 
     def _extract(self, name: str, model: Any, **options: Any) -> Activations:
         from thinkalike.activations import extract

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 class Controls:
     """Untrained copies of the systems: what architecture and stimuli alone give."""
 
-    profiles: Mapping[str, Profile]
-    """By the name of the trained system; the copies are called `NAME:untrained`"""
+    profiles: Mapping[str, tuple[Profile, ...]]
+    """By the name of the trained system, one per draw of weights: `NAME:untrained`, `NAME:untrained:2`"""
     similarity: SimilarityMatrix
-    """By features, over the layers of the untrained copies"""
+    """By features, over the layers of the copies, under the names of the trained; means over draws"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

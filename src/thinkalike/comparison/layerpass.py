@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,8 @@ class _Look:
     """What is done with a layer once it is read."""
 
     plan: ProfilingPlan
+    bare: ProfilingPlan
+    """The same without resamples, for copies"""
     pairs: Pairs
     mapped: npt.NDArray[np.int64]
     keep: bool
@@ -85,7 +88,8 @@ class _Look:
 
     def __call__(self, task: _Task) -> _Looked:
         X = task.activations[task.layer]
-        examined = examine_layer(self.plan, task.layer, X) if task.profile else None
+        plan = self.plan if task.geometry else self.bare
+        examined = examine_layer(plan, task.layer, X) if task.profile else None
         if not task.geometry:
             return _Looked(examined, None, None, None)
         ranks = standardised_ranks(self.pairs, make_target(X, self.distance))
@@ -103,24 +107,25 @@ def pass_over_layers(
     systems: Sequence[Activations],
     plan: ProfilingPlan,
     *,
-    copies: Mapping[str, Activations] | None = None,
-    kept: Callable[[Activations], Profile | None] = lambda _: None,
+    copies: Mapping[str, Sequence[Activations]] | None = None,
+    kept: Callable[[Activations, ProfilingPlan], Profile | None] = lambda one, plan: None,
     made: Callable[[Profile], None] = lambda _: None,
     keep_vectors: bool = False,
     sentences: SentencePlan | None = None,
-) -> tuple[list[Profile], dict[str, Profile], Geometry]:
+) -> tuple[list[Profile], dict[str, tuple[Profile, ...]], Geometry]:
     """The profiles of all systems, those of their untrained copies, and the geometry of the systems.
 
     Parameters
     ----------
-    copies : untrained copies, by the name of the trained system; they are only profiled.
-    kept : the profile that is there already, if any.
+    copies : untrained copies, by the name of the trained system; they are only profiled, without ranges.
+    kept : the profile that a plan has made already, if any.
     made : called with every new profile as soon as it is whole.
     keep_vectors : whether further measures will need the layers.
     sentences : what is left out and what changes places, for the certainty of RSA.
     """
-    everyone = [*systems, *(copies or {}).values()]
-    profiles = {one.system: kept(one) for one in everyone}
+    everyone = [*systems, *chain(*(copies or {}).values())]
+    bare = replace(plan, resampling=None)
+    profiles = {one.system: kept(one, plan if k < len(systems) else bare) for k, one in enumerate(everyone)}
     tasks = [
         _Task(one, layer, profiles[one.system] is None, place < len(systems))
         for place, one in enumerate(everyone)
@@ -131,7 +136,7 @@ def pass_over_layers(
     seed = plan.encoding.settings.seed
     mapped = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
     pairs = Pairs.of(len(stimuli), seed=seed)
-    look = _Look(plan, pairs, mapped, keep_vectors)
+    look = _Look(plan, bare, pairs, mapped, keep_vectors)
     words: list[tuple[Floats, Floats]] = []
     vectors: list[Vectors] = []
     examined: list[ExaminedLayer] = []
@@ -147,7 +152,8 @@ def pass_over_layers(
             if found.examined is not None:
                 examined.append(found.examined)
                 if len(examined) == len(task.activations.layers):
-                    profile = collect_profile(task.activations, stimuli, plan, examined)
+                    used = plan if task.geometry else bare
+                    profile = collect_profile(task.activations, stimuli, used, examined)
                     made(profile)
                     profiles[profile.system], examined = profile, []
         rsa = ranked.correlate(plan.differences)
@@ -156,6 +162,6 @@ def pass_over_layers(
     whole = {name: profile for name, profile in profiles.items() if profile is not None}
     return (
         [whole[one.system] for one in systems],
-        {name: whole[copy.system] for name, copy in (copies or {}).items()},
+        {name: tuple(whole[copy.system] for copy in draws) for name, draws in (copies or {}).items()},
         Geometry(rows, rsa, left_out, null, tuple(words), mapped, tuple(vectors)),
     )

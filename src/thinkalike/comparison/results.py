@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     if comparison.word_maps is not None:
         tables["word-maps"] = comparison.word_maps.to_frame()
     if comparison.controls is not None:
-        copies = comparison.controls.profiles.values()
+        copies = chain(*comparison.controls.profiles.values())
         tables[f"similarity-{UNTRAINED}"] = comparison.controls.similarity.to_frame()
         tables[f"profiles-{UNTRAINED}"] = pd.concat([p.to_frame() for p in copies], ignore_index=True)
     if comparison.tried is not None:
@@ -108,7 +109,7 @@ def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
         "controls": None
         if controls is None
         else {
-            "systems": {name: p.system for name, p in controls.profiles.items()},
+            "systems": {name: [copy.system for copy in draws] for name, draws in controls.profiles.items()},
             "rows": controls.similarity.rows,
             "matrix": _about(controls.similarity),
         },
@@ -121,7 +122,7 @@ def read_results(
     *,
     stimuli: Stimuli,
     profiles: Mapping[str, Profile],
-    copies: Mapping[str, Profile],
+    copies: Mapping[str, tuple[Profile, ...]],
     activations: Mapping[str, Activations] | None,
 ) -> Comparison:
     """The comparison from what `write_results` wrote and gave, and the profiles of its systems."""

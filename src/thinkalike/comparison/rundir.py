@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -161,8 +162,8 @@ def save_comparison(comparison: Comparison, root: Path) -> Path:
     with RunDirectory.owned(root, comparison.stimuli, comparison.settings) as run:
         for activations in (comparison.activations or {}).values():
             run.keep_activations(activations)
-        copies = [] if comparison.controls is None else comparison.controls.profiles.values()
-        for profile in (*comparison.profiles.values(), *copies):
+        copies = {} if comparison.controls is None else comparison.controls.profiles
+        for profile in chain(comparison.profiles.values(), *copies.values()):
             run.save_profile(profile)
         run.write_results(comparison)
     return root
@@ -181,7 +182,7 @@ def load_comparison(root: Path) -> Comparison:
 
 
 def _comparison(run: RunDirectory, results: Facts, seal: str) -> Comparison:
-    copies: Mapping[str, str] = (results["controls"] or {}).get("systems", {})
+    copies: Mapping[str, list[str]] = (results["controls"] or {}).get("systems", {})
     read_sealed(run.stimuli_path, seal=seal, way_out=AGAIN)
     stimuli = Stimuli.from_table(run.stimuli_path)
     compared = stimuli.items.index.isin(results["items"])
@@ -192,7 +193,10 @@ def _comparison(run: RunDirectory, results: Facts, seal: str) -> Comparison:
         run.tables,
         stimuli=stimuli,
         profiles={name: load_profile(run.profile_path(name)) for name in results["systems"]},
-        copies={name: load_profile(run.profile_path(copy)) for name, copy in copies.items()},
+        copies={
+            name: tuple(load_profile(run.profile_path(copy)) for copy in draws)
+            for name, draws in copies.items()
+        },
         activations=_open_activations(run, results["systems"], stimuli),
     )
 

@@ -58,7 +58,9 @@ class BlockTest:
     exact: bool = False
     """Whether all F! relabellings were enumerated"""
     control: float = float("nan")
-    """The block mean of untrained copies of the two systems, where they were run"""
+    """The block mean of untrained copies of the two systems, averaged over draws of weights"""
+    control_share: float = float("nan")
+    """The share of the draws in which the copies are at least as alike"""
     low: float = float("nan")
     high: float = float("nan")
     """95 % range of the block mean over other sentences, where some were left out again and again"""

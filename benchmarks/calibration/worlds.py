@@ -1,0 +1,92 @@
+"""Worlds in which the truth is known: levels of features have random places, and items are noisy sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.stimuli import Stimuli
+
+Floats = np.ndarray
+
+LEVELS = (2, 3, 2, 5, 4, 2, 6, 3)
+"""Levels of the features of the table with missing values"""
+
+
+def half_missing(n_sentences: int, seed: int = 0) -> Stimuli:
+    """Three items a sentence, eight features of two to six levels, and every second value missing."""
+    rng = np.random.default_rng(seed)
+    n = 3 * n_sentences
+    table: dict[str, Any] = {"sentence": np.repeat(np.arange(n_sentences), 3).astype(str)}
+    for place, n_levels in enumerate(LEVELS):
+        names = np.array(list("abcdef")[:n_levels], dtype=object)
+        values = rng.choice(names, n, p=rng.dirichlet(np.full(n_levels, 2.0)))
+        table[f"f{place}"] = np.where(rng.random(n) < 0.5, None, values)
+    table["word"] = [f"word{k}" for k in range(n)]
+    frame = pd.DataFrame(table)
+    frame["text"] = frame.groupby("sentence")["word"].transform(" ".join)
+    return Stimuli.from_table(frame)
+
+
+def shown(kind: str, n_sentences: int, seed: int = 0) -> Stimuli:
+    """Sentences of a grammar, or "half missing"."""
+    if kind == "half missing":
+        return half_missing(n_sentences, seed)
+    return Stimuli.from_grammar(grammar=kind, n_sentences=n_sentences, seed=seed)
+
+
+def draw_strengths(rng: np.random.Generator, kind: str, n_features: int) -> Floats:
+    """Strengths of unrelated features: "log-normal", "gamma", or "sparse", three in five of which are 0."""
+    if kind == "gamma":
+        return rng.gamma(1.0, size=n_features)
+    strengths = np.exp(rng.normal(size=n_features))
+    return np.where(rng.random(n_features) < 0.4, 1.5 * strengths, 0.0) if kind == "sparse" else strengths
+
+
+@dataclass(frozen=True)
+class World:
+    """Items as random places of their levels plus noise; a strength of 1 is a sixth of the noise."""
+
+    stimuli: Stimuli
+    noise: float = 1.0
+    sentence_noise: float = 0.5
+    """Shared by the items of a sentence, as a share of the noise"""
+    n_units: int = 24
+
+    @cached_property
+    def sentence(self) -> Floats:
+        return pd.factorize(self.stimuli.items["sentence"])[0]
+
+    @cached_property
+    def codes(self) -> list[Floats]:
+        """The level of each item in each feature, −1 where it is missing."""
+        return [pd.factorize(self.stimuli.features[name])[0] for name in self.stimuli.features]
+
+    def layer(self, rng: np.random.Generator, strengths: Floats) -> Floats:
+        """(n_items, n_units)"""
+        X = rng.normal(size=(len(self.stimuli), self.n_units))
+        sentence = self.sentence
+        X += self.sentence_noise * rng.normal(size=(sentence.max() + 1, self.n_units))[sentence]
+        X *= self.noise
+        for codes, strength in zip(self.codes, strengths, strict=True):
+            places = 0.4 * np.sqrt(strength) * rng.normal(size=(codes.max() + 1, self.n_units))
+            X += np.where(codes[:, None] >= 0, places[codes], 0.0)
+        return X
+
+    def system(
+        self, rng: np.random.Generator, strengths: Floats, n_layers: int, spread: float
+    ) -> list[Floats]:
+        """Layers whose log strengths spread around those of the system."""
+        moved = [strengths * np.exp(spread * rng.normal(size=len(strengths))) for _ in range(n_layers)]
+        return [self.layer(rng, one) for one in moved]
+
+
+def related_strengths(rng: np.random.Generator, likeness: float, n_features: int) -> Sequence[Floats]:
+    """Log-normal strengths of two systems whose logarithms correlate at `likeness`."""
+    common, *own = rng.normal(size=(3, n_features))
+    return [np.exp(likeness * common + np.sqrt(1 - likeness**2) * one) for one in own]
