@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOOTNOTE = (
     "τ_w, RSA and other measures: means over all pairs of layers. low to high: 95 % range of τ_w over other "
-    "sentences. ceiling: the τ_w of layers that are alike in truth. best layers: most alike by features."
+    "sentences. untrained: τ_w of copies with random weights. best layers: most alike by features."
 )
 
 
@@ -27,7 +27,7 @@ def close(comparison: Comparison, report: Path | None) -> None:
     for sentence in comparison.sentences:
         typer.echo(fill(sentence, console.width))
     typer.echo("")
-    frame = comparison.table()
+    frame = comparison.table().drop(columns="ceiling", errors="ignore")  # the answer has it
     rows = [[_cell(name, value) for name, value in row.items()] for _, row in frame.iterrows()]
     show_table([str(name) for name in frame], rows, names=("systems", "best layers"), console=console)
     typer.echo(fill(FOOTNOTE, console.width))
