@@ -22,6 +22,7 @@ def test_a_profile_is_shown_written_and_drawn(
     )
     assert "tiny-bert: what its layers are organised by" in result.stdout
     assert " to " in result.stdout  # the interval of ρ
+    assert "· 3 resamples are few for a range of 95 %" in result.stdout
     made = Profile.load(out)
     assert made.system == "tiny-bert"
     assert made.layers == (0, 1, 2)
@@ -29,3 +30,5 @@ def test_a_profile_is_shown_written_and_drawn(
     top = made.features[int(made.mean_importance[0].argmax())].replace("_", " ")
     assert top in result.stdout
     assert figure.read_text(encoding="utf-8").startswith("<svg")
+    again = CliRunner().invoke(app, [*arguments, "--out", str(out)], catch_exceptions=False)
+    assert "· 3 resamples are few for a range of 95 %" in again.stdout

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.planted import replicates
 
@@ -23,6 +24,7 @@ from thinkalike.comparison.cautions import (
 )
 from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
+from thinkalike.comparison.profiling import profile as make_profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
 
 Make = Callable[..., Profile]
@@ -170,6 +172,15 @@ def test_few_resamples(pair: list[Profile]) -> None:
 
     assert resampled(5)["few-resamples"].text.startswith("5 resamples are few for a range of 95 %")
     assert "few-resamples" not in resampled(10)
+
+
+def test_a_profile_alone_says_when_its_resamples_are_few() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(list("pqr"), 40) for name in ("colour", "size", "shape")})
+    layer = {"layer": rng.normal(size=(40, 4))}
+    with pytest.warns(CautionWarning, match="3 resamples are few for a range of 95 %"):
+        make_profile(layer, table, resamples=3)
+    make_profile(layer, table, resamples=10)  # warnings are errors in these tests
 
 
 def test_cautions_are_told_as_warnings_and_in_a_notebook_as_one_box(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,19 @@ def test_the_matrices_are_those_of_scipy(comparison: Comparison, world: dict[str
     assert list(comparison.matrices) == ["features", "rsa", "cka"]
 
 
+@pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+@pytest.mark.parametrize("distance", ["mahalanobis", "cosine"])
+def test_rsa_is_of_the_distance_that_was_asked_for(
+    world: dict[str, Activations], sentences: Stimuli, distance: str
+) -> None:
+    made = compare([world["ada"], world["cleo"]], sentences, distance=distance, resamples=0)
+    layers = [world[name][layer].astype(float) for name, layer in made.rows]
+    expected = spearmanr(np.stack([pdist(X, distance) for X in layers], axis=1)).statistic
+    np.testing.assert_allclose(made.matrices["rsa"].values, expected, atol=1e-5)
+    euclidean = spearmanr(np.stack([pdist(X) for X in layers], axis=1)).statistic
+    assert np.abs(expected - euclidean).max() > 0.05  # else this would say nothing
+
+
 def test_everything_is_labelled_alike(comparison: Comparison) -> None:
     rows = comparison.rows
     assert rows[:3] == (("ada", 0), ("ada", 1), ("ada", 2))

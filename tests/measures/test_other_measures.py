@@ -151,6 +151,26 @@ class TestNeighbours:
         expected = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(*near, strict=True)])
         assert MEASURES[name](X, Y) == pytest.approx(expected, abs=1e-12)
 
+    @pytest.mark.parametrize("offset", [1e3, 1e7])
+    def test_neighbours_by_angle_far_from_the_origin(self, related_layers: Layers, offset: float) -> None:
+        """There the angles are tiny, and so are those that rounding makes."""
+        X, Y = (Z + offset for Z in related_layers())
+        near = []
+        for Z in (X, Y):
+            unit = Z.astype(np.longdouble)
+            unit /= np.sqrt((unit**2).sum(axis=1, keepdims=True))
+            squared = ((unit[:, None] - unit[None]) ** 2).sum(axis=2)
+            near.append(squared.argsort(axis=1)[:, 1:11])
+        expected = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(*near, strict=True)])
+        assert expected < 0.9
+        assert MEASURES["mutual-knn-cosine"](X, Y) == pytest.approx(expected, abs=1e-12)
+
+    def test_items_that_all_point_one_way_have_no_neighbours_by_angle(self) -> None:
+        X = np.arange(1.0, 31)[:, None] * np.ones(4)
+        with pytest.raises(InvalidInput, match="X, every item at length 1, is constant"):
+            MEASURES["mutual-knn-cosine"](X, X)
+        assert MEASURES["mutual-knn"](X, X) == 1.0
+
     def test_unrelated_layers_share_as_many_as_chance(self) -> None:
         rng = np.random.default_rng(0)
         values = [

@@ -264,8 +264,10 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 def test_what_takes_a_feature_is_kept_out_of_matrices() -> None:
     assert "probe" not in layer_measures()
     assert "dsa" not in layer_measures()
-    with pytest.raises(InvalidInput, match="probe compares a layer with a feature, not two layers"):
+    with pytest.raises(InvalidInput, match=r"probe compares a layer with a feature, .* and not two layers"):
         MEASURES["probe"].matrix([np.zeros((4, 2))])
+    with pytest.raises(InvalidInput, match=r"probe compares a layer with a feature, .* and not two layers"):
+        MEASURES["probe"](np.eye(4), np.eye(4))
 
 
 @pytest.mark.parametrize("name", ["CKA", "ckaa"])

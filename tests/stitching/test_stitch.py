@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -239,6 +242,16 @@ def test_what_is_saved_is_what_is_loaded(two, documents, tokenizer, tmp_path):
     (tmp_path / "out" / "stitching.json").write_text("{")
     with pytest.raises(StoreError, match="is damaged, or was changed since it was written"):
         StitchResult.load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("remake", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])  # noqa: S301
+def test_it_pickles_and_copies(two, documents, tokenizer, remake):
+    result = stitch(*two, documents, layers=[1], tokenizer=tokenizer, names=("a", "b"), **SMALL)
+    again = remake(result)
+    assert again.to_frame(roles=True).equals(result.to_frame(roles=True))
+    assert repr(again) == repr(result)
+    for stitched, phi in result.phis.items():
+        torch.testing.assert_close(again.phis[stitched].start, phi.start, rtol=0, atol=0)
 
 
 def test_tokenizers_that_differ_are_refused(tiny_models, tmp_path, tokenizer, make, documents):

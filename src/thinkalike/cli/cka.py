@@ -130,12 +130,10 @@ def cka(
 
 def _close(found: CKAMatrix, folder: Path) -> None:
     """A small table of the pairs of models, the cautions, and where the files are."""
-    from textwrap import fill
-
     import numpy as np
     from rich.console import Console
 
-    from thinkalike.cli.tables import show_table
+    from thinkalike.cli.tables import show_notes, show_table
 
     console = Console()
     rows = []
@@ -161,6 +159,5 @@ def _close(found: CKAMatrix, folder: Path) -> None:
         f"{found.n_items} {items} in {len(found.trace)} batches; standard errors over {count} {unit}; "
         f"{reason[found.stopped]}."
     )
-    for caution in found.cautions:
-        typer.echo(fill(f"· {caution}", console.width, initial_indent="  ", subsequent_indent="    "))
+    show_notes(found.cautions, console)
     typer.echo(f"\nTables and figures: {folder}")

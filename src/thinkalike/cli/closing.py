@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from thinkalike.cli.tables import show_table
+from thinkalike.cli.tables import show_notes, show_table
 
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
@@ -33,10 +33,7 @@ def close(comparison: Comparison, report: Path | None) -> None:
     typer.echo(fill(FOOTNOTE, console.width))
     if comparison.cautions:
         typer.echo("\nTo keep in mind:")
-        for caution in comparison.cautions:
-            typer.echo(
-                fill(f"· {caution.text}", console.width, initial_indent="  ", subsequent_indent="    ")
-            )
+        show_notes((caution.text for caution in comparison.cautions), console)
     if report is not None:
         typer.echo(f"\nReport: {report}")
 

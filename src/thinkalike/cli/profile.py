@@ -31,7 +31,7 @@ from thinkalike.cli.options import (
     resamples,
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
-from thinkalike.cli.tables import show_table
+from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def profile(
     )
     plan = plan_profiles(shown, **chosen)
     kept = None if out is None else _kept(out, activations, plan, shown.digest)
-    made = kept or make(activations, shown, **chosen)
+    made = kept or make(activations, shown, plan=plan)
     _show(made)
+    show_notes(caution.text for caution in plan.cautions)
     if kept is not None:
         typer.echo(AGAIN)
     elif out is not None:

@@ -253,7 +253,7 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path) -> None
 
     from rich.console import Console
 
-    from thinkalike.cli.tables import show_table
+    from thinkalike.cli.tables import show_notes, show_table
 
     console = Console()
     for result in results:
@@ -283,8 +283,7 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path) -> None
         notes = [*result.cautions, *_depth_note(result)]
         if len(shown) < len(frame):
             notes.insert(0, f"The cheapest 10 of {len(frame)} pairs of layers.")
-        for note in notes:
-            typer.echo(fill(f"· {note}", console.width, initial_indent="  ", subsequent_indent="    "))
+        show_notes(notes, console)
     if two_ways:
         typer.echo("\n" + fill(two_ways, console.width, break_on_hyphens=False))
     typer.echo(f"\nTables and figures: {folder}")

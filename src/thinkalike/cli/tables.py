@@ -1,9 +1,11 @@
-"""Tables in the terminal: names may wrap, numbers are never cut."""
+"""Tables in the terminal, whose names may wrap and whose numbers are never cut, and the notes below them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from textwrap import fill
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -33,3 +35,10 @@ def show_table(
     for row in rows:
         table.add_row(*row)
     console.print(table, width=max(console.width, needed), crop=False)
+
+
+def show_notes(notes: Iterable[str], console: Console | None = None) -> None:
+    """Print what is to be kept in mind, one point each."""
+    width = (console or Console()).width
+    for note in notes:
+        typer.echo(fill(f"· {note}", width, initial_indent="  ", subsequent_indent="    "))

@@ -303,6 +303,16 @@ def few_resamples_caution(resamples: int) -> str:
     )
 
 
+def cautions_of_plan(left_out: Sequence[str], resamples: int) -> tuple[Caution, ...]:
+    """What is known of a profile before any layer is read."""
+    found = []
+    if left_out:
+        found.append(Caution("constant-features", constant_features_caution(left_out)))
+    if 0 < resamples < FEWEST_RESAMPLES:
+        found.append(Caution("few-resamples", few_resamples_caution(resamples)))
+    return tuple(found)
+
+
 def _sampled_pairs(evidence: Evidence) -> Found:
     for matrix in evidence.geometry:
         if matrix.settings.get("sampled"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ import pandas as pd
 
 from thinkalike.activations.conversion import as_stimuli, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.cautions import CautionWarning, constant_features_caution
+from thinkalike.comparison.cautions import Caution, cautions_of_plan, tell
 from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose, word_positions
 from thinkalike.comparison.profiles import Collinearity, Profile, mean_over_folds
 from thinkalike.comparison.replicates import Replicates
@@ -87,8 +86,15 @@ class ProfilingPlan:
     @property
     def settings(self) -> Json:
         """Everything that changes the numbers, as plain values."""
-        n_resamples = 0 if self.resampling is None else self.resampling.n_resamples
-        return {**self.encoding.settings.as_dict(), "resamples": n_resamples, **self.structure}
+        return {**self.encoding.settings.as_dict(), "resamples": self.n_resamples, **self.structure}
+
+    @property
+    def n_resamples(self) -> int:
+        return 0 if self.resampling is None else self.resampling.n_resamples
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        return cautions_of_plan(self.left_out, self.n_resamples)
 
 
 def plan_profiles(
@@ -144,7 +150,8 @@ def profile(
     Returns
     -------
     Profile
-        Features in which no two items differ are left out, with a `CautionWarning` that names them.
+        Features in which no two items differ are left out, with a `CautionWarning` that names them; another
+        says when the resamples are too few for ranges.
 
     Examples
     --------
@@ -165,8 +172,7 @@ def profile(
         )
     if plan is None:
         plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
-        if plan.left_out:
-            warnings.warn(constant_features_caution(plan.left_out), CautionWarning, stacklevel=2)
+        tell(plan.cautions)
     found = list(
         stream_in_order(
             partial(_read_and_examine, plan, activations),

@@ -46,7 +46,9 @@ def prepare_neighbours(X: Layer, name: str = "X", *, k: int = 10, cosine: bool =
     """Neighbours by Euclidean distance, or by angle from the origin when `cosine`."""
     at_least(k + 2, X, name)
     C = centred(X, name)
-    return nearest(unit_rows(X, name) if cosine else C, k)
+    if cosine:  # centred all the same: no distance changes, and what all rows share drowns how they differ
+        C = centred(unit_rows(X, name), f"{name}, every item at length 1,")
+    return nearest(C, k)
 
 
 def mutual_neighbours(A: Indices, B: Indices) -> float:

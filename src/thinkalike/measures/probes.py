@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Groups = Sequence[object] | npt.NDArray[np.generic]
 """Of each item: those of one group stay together"""
+NOT_TWO_LAYERS = (
+    "probe compares a layer with a feature, one label per item, and not two layers: for all layers of a "
+    "system use thinkalike.measures.probe_layers."
+)
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,12 @@ class Probe(Measure):
     """The row of the table that takes a layer and a feature."""
 
     def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> float:
+        if np.ndim(Y) != 1:
+            raise InvalidInput(NOT_TWO_LAYERS)
         return float(self.compare(self.prepare(as_layer(X, "X"), "X"), Y))
 
     def matrix(self, *layers: object, **names: object) -> Array:
-        raise InvalidInput(
-            "probe compares a layer with a feature, not two layers: use thinkalike.measures.probe_layers."
-        )
+        raise InvalidInput(NOT_TWO_LAYERS)
 
 
 def prepare_items(X: Layer, name: str = "X") -> Array:
