@@ -6,14 +6,17 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null, geometry_tests
 from thinkalike.report.geometry import HEADER, cell_certainty, geometry_table
 from thinkalike.report.page import render
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
+from thinkalike.stimuli.table import Stimuli
 
 
 @pytest.fixture
@@ -69,3 +72,19 @@ def test_cells_are_handed_to_the_page(sure: Comparison) -> None:
     assert data["geometry"]["rsa"]["p_block"][0] is None
     assert data["share_high"][1] == pytest.approx(sure.explained_share[0, 1] + 0.1, abs=6e-5)  # type: ignore[index]
     json.dumps(data, allow_nan=False)
+
+
+def test_reliability_needs_activations(planted: Comparison) -> None:
+    choices = pd.DataFrame({"kind": pd.Categorical(np.tile(list("abcdefghijkl"), 20))})
+    stimuli = Stimuli.from_table(choices)
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(12, 5))
+    arrays = {s: {k: np.tile(means, (20, 1)) + rng.normal(size=(240, 5)) for s2, k in planted.rows if s2 == s}
+              for s in planted.systems}  # fmt: skip
+    here = replace(planted, stimuli=stimuli, activations=arrays)  # type: ignore[arg-type]
+    frame = here.reliability(n_deals=2)
+    assert len(frame) == len(planted.rows) ** 2
+    assert frame["disattenuated"].mean() == pytest.approx(1.0, abs=0.05)
+    assert frame["across"].max() < 0.99
+    with pytest.raises(InvalidInput, match="activations of this run are gone"):
+        replace(planted, activations=None).reliability()

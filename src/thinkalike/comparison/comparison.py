@@ -16,11 +16,14 @@ from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.explaining import Explanation, explain_pair
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, pair_columns, sentences_of
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
+from thinkalike.errors import InvalidInput
 from thinkalike.inference.agreement import Agreement
+from thinkalike.inference.halves import across_halves
 from thinkalike.labels import Floats, Layer, Row, find_row
+from thinkalike.measures import get_measure
 from thinkalike.wording import number
 
 if TYPE_CHECKING:
@@ -150,6 +153,23 @@ class Comparison:
                 for test in matrix.tests
             ]
         )
+
+    def reliability(self, measure: str = "rsa", *, n_deals: int = 10, seed: int = 0) -> pd.DataFrame:
+        """How much of the geometry holds for other sentences: one row per ordered pair of layers.
+
+        Items alike in every feature are averaged within each half of the sentences; `across` is the measure
+        between one layer in one half and the other in the other half (with itself: its reliability),
+        `ceiling` what two layers alike in truth would reach, `disattenuated` the one over the other.
+        """
+        if self.activations is None:
+            raise InvalidInput("The activations of this run are gone: compare again to have reliability.")
+        layers = [self.activations[system][layer] for system, layer in self.rows]
+        _, conditions = np.unique(self.stimuli.features.astype(str).to_numpy(), axis=0, return_inverse=True)
+        found = across_halves(
+            get_measure(measure), layers, conditions, sentences_of(self.stimuli), n_deals=n_deals, seed=seed
+        )
+        columns = pair_columns(self.rows)
+        return pd.DataFrame(columns | {name: values.ravel() for name, values in found._asdict().items()})
 
     def table(self) -> pd.DataFrame:
         """One row per pair of systems, as one reads it: means over all pairs of layers, and the best pair.
