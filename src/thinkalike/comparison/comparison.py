@@ -164,7 +164,8 @@ class Comparison:
         if self.activations is None:
             raise InvalidInput("The activations of this run are gone: compare again to have reliability.")
         layers = [self.activations[system][layer] for system, layer in self.rows]
-        _, conditions = np.unique(self.stimuli.features.astype(str).to_numpy(), axis=0, return_inverse=True)
+        features = self.stimuli.features
+        conditions = features.groupby(list(features), observed=True, dropna=False).ngroup().to_numpy()
         found = across_halves(
             get_measure(measure), layers, conditions, sentences_of(self.stimuli), n_deals=n_deals, seed=seed
         )
