@@ -44,7 +44,7 @@ class AcrossHalves(NamedTuple):
 def across_halves(
     measure: Measure,
     layers: Sequence[npt.NDArray[np.floating]],
-    conditions: Sequence[Any] | Codes,
+    conditions: Sequence[Any] | npt.NDArray[Any],
     sentences: Sequence[Any] | npt.NDArray[Any] | None,
     *,
     n_deals: int = 10,
