@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thinkalike.cli import app, once
-from thinkalike.systems import loading
+from thinkalike.systems import pretrained
 
 TEXT = "The dog sees a cat near the old house.\n\nA cat that the dogs see runs home again today.\n\n" * 20
 TWO = ("nano-gelu-3l", "nano-solu-3l")
@@ -54,7 +54,7 @@ def test_a_finished_command_repeated_does_nothing_but_say_so(
 
     for loader in ("load_model", "load_headed"):
         monkeypatch.setattr(f"thinkalike.systems.system.{loader}", refuse)
-        assert hasattr(loading, loader)
+        assert hasattr(pretrained, loader)
     again = run(*COMMANDS[name])
     assert again.exit_code == 0, again.output
     assert everything(here) == before

@@ -256,6 +256,15 @@ def test_heavy_first_words(pair: list[Profile]) -> None:
         "a: first words are 10 % of the items and carry up to 67 % of the variance in layers 0–2 (their "
         "vectors are 2.0 times as long)"
     )
+    # half of the importance of every layer (0.5, 0.3, … of each feature) is left without them
+    whole = pair[0].mean_importance
+    without = np.stack([whole / 2, whole], axis=1)
+    half = replace(first_words(0.67, 2.0), without_position=without)
+    text = cautions([replace(pair[0], diagnostics=half), pair[1]])["heavy-first-words"].text
+    assert "times as long), and 50 % of the importance goes when they are left out: what ranks" in text
+    more = replace(half, without_position=2 * without + 0.1)
+    text = cautions([replace(pair[0], diagnostics=more), pair[1]])["heavy-first-words"].text
+    assert "and no importance goes when they are left out" in text
     # a tenth of the items has a quarter of the variance where each has three times that of another
     assert cautions([replace(pair[0], diagnostics=first_words(0.24, 2.0)), pair[1]]) == {}
     assert "heavy-first-words" in cautions([replace(pair[0], diagnostics=first_words(0.26, 1.0)), pair[1]])

@@ -13,6 +13,7 @@ import pytest
 from thinkalike.activations import Activations
 from thinkalike.comparison import Analysis, Comparison, Robustness, compare, rereading
 from thinkalike.comparison.analyses import GRID, MAIN, STEADY
+from thinkalike.encoding import solvers
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.files import plain
@@ -227,3 +228,17 @@ def test_what_cannot_be_done_is_left_out_with_the_reason(made: Comparison) -> No
     assert [one.name for one in found.analyses] == [MAIN.name, "cosine"]
     assert "no distance 'nonsense'" in found.left_out["wrong"]
     assert "takes repeated measurements" in found.left_out["crossed"]
+
+
+def test_fits_that_did_not_converge_are_no_analysis(
+    made: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three steps are too few for a full W; the analyses that are solved exactly stay."""
+    monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
+    grid = [
+        Analysis("with interactions", encoding={"interactions": True, "alphas": STEADY}),
+        Analysis("Shapley values", encoding={"importance": "shapley"}),
+    ]
+    found = made.robustness(grid)
+    assert [one.name for one in found.analyses] == [MAIN.name, "Shapley values"]
+    assert "stopped after 3 steps" in found.left_out["with interactions"]

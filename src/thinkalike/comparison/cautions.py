@@ -233,11 +233,19 @@ def _heavy_first_words(evidence: Evidence) -> Found:
             yield (
                 f"{profile.system}: first words are {percent(expected[worst])} of the items and carry up to "
                 f"{percent(share[worst])} of the variance in {_layers(profile, heavy)} (their vectors are "
-                f"{found.first_norm[worst]:.1f} times as long): what ranks first there may be about being "
-                "first. See what remains without them (--robustness), or give texts a beginning "
-                "(bos=True, drop_first=1).",
+                f"{found.first_norm[worst]:.1f} times as long)"
+                f"{_importance_lost(found.lost_importance(profile.mean_importance)[worst, 0])}: what ranks "
+                "first there may be about being first. See what remains without them (--robustness), or give "
+                "texts a beginning (bos=True, drop_first=1).",
                 (profile.system,),
             )
+
+
+def _importance_lost(share: float) -> str:
+    if np.isnan(share):
+        return ""
+    goes = f"{percent(share)} of the importance goes" if share > 0 else "no importance goes"
+    return f", and {goes} when they are left out"
 
 
 def _missing_bos(evidence: Evidence) -> Found:

@@ -48,7 +48,7 @@ def diagnose(X: Layer, *, distance: DistanceLike, positions: Ints | None = None,
     found = Diagnosis(
         split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X), anisotropy(X)
     )
-    if positions is None or not ((positions == 0).any() and (positions > 0).any()):
+    if positions is None or not several_positions(positions):
         return found
     return replace(
         found,
@@ -72,6 +72,11 @@ def word_positions(stimuli: Stimuli) -> Ints | None:
     texts = items["sentence"].map(stimuli.sentences)
     before = [len(text[:start].split()) for text, start in zip(texts, items["start"], strict=True)]
     return np.minimum(np.array(before, dtype=np.int64), POSITIONS - 1)
+
+
+def several_positions(positions: Ints) -> bool:
+    """Whether there are first words and others, so that the two can be told apart."""
+    return bool((positions == 0).any() and (positions > 0).any())
 
 
 def anisotropy(X: Layer) -> float:

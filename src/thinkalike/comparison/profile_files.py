@@ -136,5 +136,6 @@ def _arrays(kind: type, stored: Json | None) -> Value:
         **{
             f.name: tuple(stored[f.name]) if f.name == "features" else numbers(stored[f.name])
             for f in fields(kind)
+            if stored.get(f.name) is not None
         }
     )

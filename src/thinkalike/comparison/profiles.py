@@ -48,6 +48,22 @@ class LayerDiagnostics:
     """(n_layers, n_positions) share of the variance that the words at each position of a sentence carry"""
     positions: Floats | None = None
     """(n_layers, n_positions) share of the items that they are, the same in every layer"""
+    without_position: Floats | None = None
+    """(n_layers, n_positions, n_features) importance with the words at each position left out, in fitting and
+    in judging; NaN where no word stands there. Made with the resamples, None without them"""
+
+    def lost_importance(self, importance: Floats) -> Floats:
+        """(n_layers, n_positions) the share of a layer's importance that goes with the words at a position.
+
+        Of `importance` (n_layers, n_features), all words being there: 1 − Σ_f without / Σ_f importance,
+        negative ones counted as 0. 1 where nothing is left, below 0 where the other words have more without
+        them. Unlike shares of variance these need not sum to 1: a pair has two positions. NaN if unknown.
+        """
+        if self.without_position is None:
+            return np.full((len(importance), 1), np.nan)
+        left = np.maximum(self.without_position, 0.0).sum(axis=2)
+        total = np.maximum(importance, 0.0).sum(axis=1)[:, None]
+        return np.divide(total - left, total, out=np.full(left.shape, np.nan), where=total > 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,6 +225,8 @@ class Profile:
             best, worst = self.rank_range()
             columns |= {"importance_low": low.ravel(), "importance_high": high.ravel()}
             columns |= {"rank_best": best.ravel(), "rank_worst": worst.ravel()}
+        if self.diagnostics is not None and self.diagnostics.without_position is not None:
+            columns["importance_without_first"] = self.diagnostics.without_position[:, 0].ravel()
         return pd.DataFrame(columns)
 
     def plot(self, *, theme: str | None = "light") -> alt.VConcatChart:
@@ -257,7 +275,32 @@ class Profile:
             if self.diagnostics.first_norm is not None and self.diagnostics.by_position is not None:
                 columns["first_norm"] = self.diagnostics.first_norm
                 columns["first_share"] = self.diagnostics.by_position[:, 0]
+            if self.diagnostics.without_position is not None:
+                columns["first_importance"] = self.diagnostics.lost_importance(self.mean_importance)[:, 0]
         return pd.DataFrame(columns)
+
+    def position_frame(self) -> pd.DataFrame:
+        """One row per layer and position in the sentence: its share of items, variance and importance.
+
+        Positions count from 0, and 9 stands for all that follow. The share of the importance is what goes
+        when these words are left out, `LayerDiagnostics.lost_importance`. No rows for what are not words.
+        """
+        found = self.diagnostics
+        if found is None or found.by_position is None or found.positions is None:
+            return pd.DataFrame(columns=["system", "layer", "position", "items", "variance", "importance"])
+        n_layers, n_positions = found.by_position.shape
+        lost = np.broadcast_to(found.lost_importance(self.mean_importance), (n_layers, n_positions))
+        frame = pd.DataFrame(
+            {
+                "system": self.system,
+                "layer": np.repeat(np.array(self.layers, dtype=object), n_positions),
+                "position": np.tile(np.arange(n_positions), n_layers),
+                "items": found.positions.ravel(),
+                "variance": found.by_position.ravel(),
+                "importance": lost.ravel(),
+            }
+        )
+        return frame[frame["items"] > 0].reset_index(drop=True)
 
 
 def importance_shares(importance: Floats) -> Floats:

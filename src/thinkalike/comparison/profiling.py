@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
@@ -15,7 +15,14 @@ import pandas as pd
 from thinkalike.activations.conversion import as_stimuli, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Caution, cautions_of_plan, tell
-from thinkalike.comparison.diagnostics import Diagnosis, collect_diagnostics, diagnose, word_positions
+from thinkalike.comparison.diagnostics import (
+    POSITIONS,
+    Diagnosis,
+    collect_diagnostics,
+    diagnose,
+    several_positions,
+    word_positions,
+)
 from thinkalike.comparison.profiles import Collinearity, Profile, mean_over_folds
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.encoding.crossval import STRUCTURE, JudgedLayer, LayerJudge, make_plan
@@ -31,7 +38,7 @@ from thinkalike.encoding.resampling import (
 )
 from thinkalike.encoding.settings import make_settings
 from thinkalike.errors import InvalidInput
-from thinkalike.labels import Layer
+from thinkalike.labels import Floats, Layer
 from thinkalike.options import MOST_RESAMPLES, one_name, whole_number
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
@@ -45,22 +52,32 @@ SPLITS = 10
 
 @dataclass(frozen=True, eq=False)
 class SentenceResampling:
-    """Resamples without a part of the sentences, then two for every split into halves."""
+    """Resamples without a part of the sentences, then two for every split into halves, then those without
+    the words at one position of their sentence."""
 
     plan: ResamplingPlan
     n_resamples: int
     parts: int
+    positions: tuple[int, ...] = ()
+    """Which positions the last resamples leave out"""
 
-    def collect(self, layers: Sequence[Resampled]) -> Replicates:
+    def collect(self, layers: Sequence[Resampled]) -> tuple[Replicates, Floats | None]:
+        """The replicates, and the importance without each position (n_layers, POSITIONS, n_features)."""
         scores = np.stack([mean_over_folds(one.scores[:, :, None])[:, 0] for one in layers], axis=1)
         importance = np.stack([mean_over_folds(one.importance) for one in layers], axis=1)
-        halves = importance[self.n_resamples :]
-        return Replicates(
+        end = len(importance) - len(self.positions)
+        halves = importance[self.n_resamples : end]
+        without = None
+        if self.positions:
+            without = np.full((len(layers), POSITIONS, importance.shape[2]), np.nan)
+            without[:, self.positions] = importance[end:].swapaxes(0, 1)
+        made = Replicates(
             scores=scores[: self.n_resamples],
             importance=importance[: self.n_resamples],
             halves=halves.reshape(-1, 2, *halves.shape[1:]),
             parts=self.parts,
         )
+        return made, without
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +130,16 @@ def plan_profiles(
     if left_out and len(left_out) < coded.n_features:  # with no feature left, the plan says what is wrong
         stimuli, coded = stimuli.choose(drop=left_out), coded.without(left_out)
     encoding = make_plan(stimuli, preset=preset, coded=coded, **settings)
+    positions = word_positions(stimuli)
     correlations = correlations_from(coded.pair_moments().covariance())
     return ProfilingPlan(
         encoding=encoding,
         differences=coded,
-        resampling=_resampling(stimuli, encoding, resamples) if resamples else None,
+        resampling=_resampling(stimuli, encoding, resamples, positions) if resamples else None,
         collinearity=Collinearity(coded.names, correlations, variance_inflation(correlations)),
         structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
         left_out=left_out,
-        positions=word_positions(stimuli),
+        positions=positions,
     )
 
 
@@ -209,6 +227,11 @@ def collect_profile(
 ) -> Profile:
     """The layers of one system together."""
     found = plan.judge.collect(activations.layers, [one.judged for one in examined])
+    diagnostics = collect_diagnostics([one.diagnostics for one in examined])
+    replicates = None
+    if plan.resampling is not None:
+        replicates, without = plan.resampling.collect([one.resampled for one in examined if one.resampled])
+        diagnostics = replace(diagnostics, without_position=without)
     return Profile(
         system=activations.system,
         layers=activations.layers,
@@ -219,10 +242,8 @@ def collect_profile(
         settings=plan.settings,
         stimuli_digest=stimuli.digest,
         collinearity=plan.collinearity,
-        diagnostics=collect_diagnostics([one.diagnostics for one in examined]),
-        replicates=None
-        if plan.resampling is None
-        else plan.resampling.collect([one.resampled for one in examined if one.resampled is not None]),
+        diagnostics=diagnostics,
+        replicates=replicates,
         metadata=dict(activations.metadata),
     )
 
@@ -243,8 +264,13 @@ def _read_and_examine(plan: ProfilingPlan, activations: Activations, label: Laye
     return examine_layer(plan, label, activations[label])
 
 
-def _resampling(stimuli: Stimuli, encoding: EncodingPlan | PairPlan, resamples: int) -> SentenceResampling:
-    """Sentences are left out; of items that are not words, the items themselves."""
+def _resampling(
+    stimuli: Stimuli,
+    encoding: EncodingPlan | PairPlan,
+    resamples: int,
+    positions: npt.NDArray[np.int64] | None,
+) -> SentenceResampling:
+    """Sentences are left out; of items that are not words, the items themselves. Then each position."""
     if resamples == 1:
         raise InvalidInput("One resample has no spread: give resamples=0 for no ranges, or 2 and more.")
     if not isinstance(encoding, EncodingPlan):
@@ -259,11 +285,15 @@ def _resampling(stimuli: Stimuli, encoding: EncodingPlan | PairPlan, resamples: 
     if parts < 2:
         raise InvalidInput("All items are of one sentence, so none can be left out: use resamples=0.")
     halves = split_halves(clusters, n_splits=min(SPLITS, resamples), seed=seed)
+    places: list[int] = []
+    if positions is not None and several_positions(positions):
+        places = np.unique(positions).tolist()
+    without = np.array([positions != place for place in places], dtype=np.int64).reshape(-1, len(items))
     try:
-        plan = plan_resamples(encoding, np.concatenate([kept, halves]))
+        plan = plan_resamples(encoding, np.concatenate([kept, halves, without]))
     except InvalidInput as error:
         raise InvalidInput(f"{error} Or do without ranges: resamples=0 (--resamples 0).") from error
-    return SentenceResampling(plan, resamples, parts)
+    return SentenceResampling(plan, resamples, parts, tuple(places))
 
 
 def _in_short(value: Value) -> Value:

@@ -56,6 +56,9 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
             ignore_index=True,
         ),
     }
+    positions = [frame for p in profiles if len(frame := p.position_frame())]
+    if positions:
+        tables["positions"] = pd.concat(positions, ignore_index=True)
     for name, matrix in comparison.matrices.items():
         frame = matrix.to_frame()
         if name == "rsa" and comparison.explained_share is not None:
@@ -78,7 +81,7 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
 def _is_of_earlier_call(path: Path) -> bool:
     """Whether it is a table that a call for something else makes; others' files stay."""
-    optional = path.stem in ("word-maps", f"profiles-{UNTRAINED}", ROBUSTNESS)
+    optional = path.stem in ("word-maps", "positions", f"profiles-{UNTRAINED}", ROBUSTNESS)
     optional = optional or path.stem.startswith(("similarity-", f"{LEFT_OUT}-"))
     return optional and path.suffix in (".parquet", ".csv")
 

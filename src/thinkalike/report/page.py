@@ -41,6 +41,7 @@ DESCRIPTIONS = {
     "geometry": "every pair of systems by geometric measures: ranges, chance, calibrated values",
     "layer-maps": "coordinates of the layers",
     "layers": "ρ, ceiling and diagnostics of every layer",
+    "positions": "share of items, variance and importance of every position in the sentence",
     "precision": "how many items for how much certainty",
     "profiles": "importance of every feature in every layer",
     "profiles-untrained": "the same for untrained copies",
