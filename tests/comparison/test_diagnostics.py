@@ -13,6 +13,9 @@ from thinkalike.comparison.diagnostics import anisotropy, norm_ratio, share_by_p
 from thinkalike.comparison.profiles import LayerDiagnostics
 from thinkalike.stimuli import Stimuli
 
+# few resamples are enough here
+pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+
 X = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32) + 1
 
 
