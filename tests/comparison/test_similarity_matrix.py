@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr, weightedtau
@@ -15,9 +17,12 @@ from scipy.stats import t as student
 from tests.planted import replicates
 
 from thinkalike.activations import Activations
+from thinkalike.comparison import compare
+from thinkalike.comparison.cautions import CautionWarning
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix, _Replicated, shared_features, similarity
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli import Stimuli
 
 Make = Callable[..., Profile]
 A = [0.3, 0.02, 0.1, 0.5, 0.05, 0.01, 0.2, 0.0]
@@ -64,6 +69,22 @@ def test_any_measure_of_the_table() -> None:
     np.testing.assert_allclose(np.diag(similarities.values), 1.0)
     np.testing.assert_array_equal(distances.dissimilarities(), distances.values)
     np.testing.assert_array_equal(similarities.dissimilarities(), 1.0 - similarities.values)
+
+
+def test_a_function_is_a_measure_and_a_mapping_names_the_systems() -> None:
+    def first_units(X: np.ndarray, Y: np.ndarray) -> float:
+        return float(np.corrcoef(X[:, 0], Y[:, 0])[0, 1])
+
+    a, b = activations("a", 0), activations("b", 1)
+    matrix = similarity({"one": dict(a), "two": b}, measure=first_units)
+    assert matrix.rows == (("one", 0), ("one", 1), ("two", 0), ("two", 1))
+    expected = np.corrcoef([system[layer][:, 0] for system in (a, b) for layer in system])
+    np.testing.assert_allclose(matrix.values, expected, atol=1e-6)
+    table = pd.DataFrame({name: np.arange(30) // k % 2 for name, k in (("x", 1), ("y", 3), ("z", 9))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CautionWarning)  # the systems are noise
+        compared = compare([a, b], Stimuli.from_table(table), measures=first_units, resamples=0)
+    np.testing.assert_allclose(compared.matrices["first_units"].values, expected, atol=1e-6)
 
 
 def test_the_frame_is_tidy(pair: list[Profile]) -> None:

@@ -46,6 +46,13 @@ def test_a_chart_shows_in_a_notebook(small: Comparison) -> None:
     assert "text/html" in (bundle[0] if isinstance(bundle, tuple) else bundle)
 
 
+@pytest.mark.parametrize(("renderer", "form"), [("svg", "image/svg+xml"), ("png", "image/png")])
+def test_a_chart_shows_in_a_notebook_without_a_network(small: Comparison, renderer: str, form: str) -> None:
+    with alt.renderers.enable(renderer):
+        bundle = small.profiles["alpha"].plot()._repr_mimebundle_()
+    assert list(bundle[0] if isinstance(bundle, tuple) else bundle) == [form]  # a picture, and no script
+
+
 def test_words_are_coloured_by_the_first_feature_unless_another_is_named(small: Comparison) -> None:
     assert small.word_maps is not None
     spec = small.word_maps.plot(small.stimuli, "alpha", 0).to_dict()
