@@ -58,7 +58,10 @@ def test_every_command_and_option_is_in_the_reference() -> None:
             names = parameter.opts if parameter.param_type_name == "option" else []
             for option in {*names, *parameter.secondary_opts} - {"--help"}:
                 assert f"`{option}`" in sections[name], f"{name} {option}"
-    assert "How many sentences to make. Default: `500`." in sections["stimuli"]
+    assert (
+        "How many sentences to make; of a file, the first so many. Default: `200; of a file all`."
+        in sections["stimuli"]
+    )
     assert "Default: `--pack`" in sections["cka"]
 
 

@@ -9,7 +9,7 @@ from hatchling.builders.wheel import WheelBuilder
 from thinkalike.systems import bundled
 from thinkalike.systems.bundled.bundle import SAMPLE_BASELINES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_every_file_of_the_bundle_goes_into_the_wheel() -> None:

@@ -57,9 +57,12 @@ class Workshop:
         return open_system(locate(name, folder), LoadOptions(device=device), head="causal").model
 
     def tokenizer(self, name: str) -> Tokenizer:
-        from thinkalike.systems.system import open_system
+        from thinkalike.systems.names import parse_name
+        from thinkalike.systems.pretrained import load_processor
 
-        return open_system(locate(self.settings.tokenizer or name, self.settings.models_folder)).tokenizer
+        source = locate(self.settings.tokenizer or name, self.settings.models_folder)
+        tokenizer: Tokenizer = load_processor(parse_name(source), "text")  # of a folder without a model too
+        return tokenizer
 
     def identity(self, name: str) -> str:
         return weights_digest(self.model(name))
