@@ -235,117 +235,11 @@ def null() -> None:
     show("null", "51 × 51 layers × 40,320 relabellings", rows)
 
 
-def uniform() -> None:
-    """p-values of one pair of layers with unrelated profiles, from all 720 relabellings of 6 features."""
-    from thinkalike.inference.block_tests import relabelling_test
-
-    rng, rows = np.random.default_rng(0), [("a", 0), ("b", 0)]
-    found = np.array([relabelling_test(rng.normal(size=(2, 6)), rows).p[0, 1] for _ in range(20_000)])
-    shares = [{"p at most": level, "share": (found <= level).mean()} for level in (0.01, 0.05, 0.1, 0.5)]
-    show("uniform", "p-values of 20,000 unrelated pairs of layers", shares)
-
-
-def errors() -> None:
-    """Rates of p ≤ 0.05 without and with a planted likeness; p-values against the uniform distribution."""
-    from scipy.stats import kstest
-
-    from thinkalike.inference.block_tests import relabelling_test
-
-    rng = np.random.default_rng(0)
-    rows = [(name, layer) for name in "abc" for layer in range(5)]
-
-    def layers(shared: Any, own: float) -> Any:
-        return shared + own * rng.normal(size=(5, 7))
-
-    def trial(likeness: float) -> dict[str, float]:
-        common = rng.normal(size=7)
-        a, b = (
-            layers(likeness * common + np.sqrt(1 - likeness**2) * rng.normal(size=7), 0.4) for _ in range(2)
-        )
-        c = layers(rng.normal(size=7), 0.4)
-        found = relabelling_test(np.concatenate([a, b, c]), rows)
-        block = next(t for t in found.blocks if (t.a, t.b) == ("a", "b"))
-        others = [t.q for t in found.blocks if t.a != t.b and t.b == "c"]
-        cells = found.p[:5, 5:10]
-        return {
-            "block mean": block.p_mean,
-            "block maximum": block.p_maximum,
-            "one pair, chosen beforehand": cells[0, 0],
-            "smallest of 25 pairs, uncorrected": cells.min(),
-            "q of the pair": block.q,
-            "smallest q of the others": min(others),
-        }
-
-    out = []
-    for likeness, n_trials in ((0.0, 1000), (0.6, 300), (0.9, 300)):
-        found = pd.DataFrame([trial(likeness) for _ in range(n_trials)])
-        for name in found:
-            row = {"planted": likeness, "p-value": name, "share ≤ 0.05": (found[name] <= 0.05).mean()}
-            if likeness == 0:
-                row["KS p against uniform"] = kstest(found[name], "uniform").pvalue
-            out.append(row)
-    show("errors", "7 features, 5 layers a system; correlation of the two systems' common part", out)
-
-
-def coverage() -> None:
-    """How often 95 % bootstrap intervals hold the value of a large sample of the same world."""
-    from thinkalike.activations import Activations
-    from thinkalike.comparison import profile
-    from thinkalike.stimuli import Stimuli
-
-    kept = ["part_of_speech", "number", "tense", "question"]
-    made = Stimuli.from_grammar(n_sentences=3000, seed=0, grammar="salle2024")
-    population = Stimuli(made.features[kept], items=made.items, sentences=made.sentences)
-    rng = np.random.default_rng(0)
-    sentence = population.items["sentence"].to_numpy()
-    _, place = np.unique(sentence, return_inverse=True)
-    X = rng.normal(size=(len(population), 32)) + 0.5 * rng.normal(size=(place.max() + 1, 32))[place]
-    for feature, weight in {"part_of_speech": 1.0, "number": 1.2, "tense": 0.6}.items():
-        levels = pd.factorize(population.features[feature])[0]
-        directions = weight * rng.normal(size=(levels.max() + 1, 32))
-        X += np.where(levels[:, None] >= 0, directions[levels], 0.0)
-    everyone = Activations.from_arrays({0: X}, system="s", stimuli=population)
-    truth = profile(everyone, population)
-    target = np.append(truth.mean_scores[0], truth.mean_importance[0])
-    rows = []
-    for n_sentences in (60, 150):
-        covered, widths, estimates = [], [], []
-        for _ in range(100):
-            drawn = np.isin(place, rng.choice(place.max() + 1, size=n_sentences, replace=False))
-            part = population.subset(drawn)
-            one = Activations.from_arrays({0: X[drawn]}, system="s", stimuli=part)
-            found = profile(one, part, resamples=100)
-            low, high = (
-                np.append(found.bootstrap.score_interval()[k, 0], found.bootstrap.importance_interval()[k, 0])
-                for k in range(2)
-            )
-            covered.append((low <= target) & (target <= high))
-            widths.append(high - low)
-            estimates.append(np.append(found.mean_scores[0], found.mean_importance[0]))
-        for k, name in enumerate(["ρ", *truth.features]):
-            rows.append(
-                {
-                    "sentences": n_sentences,
-                    "quantity": name,
-                    "truth": target[k],
-                    "mean estimate": np.mean(estimates, axis=0)[k],
-                    "SD": np.std(estimates, axis=0)[k],
-                    "mean width / 3.92 SD": np.mean(widths, axis=0)[k]
-                    / (3.92 * np.std(estimates, axis=0)[k]),
-                    "coverage": np.mean(covered, axis=0)[k],
-                }
-            )
-    show("coverage", "Coverage of 95 % intervals, 100 samples of each size, 100 resamples", rows)
-
-
 PARTS = {
     "end-to-end": end_to_end,
     "rsa": rsa,
     "memory": memory,
     "null": null,
-    "uniform": uniform,
-    "errors": errors,
-    "coverage": coverage,
 }
 
 

@@ -1,7 +1,9 @@
 """Claims on everything that is by features: p of τ_w, ranges of ρ, importances, ranks and τ_w.
 
-How ranges are made was decided in eight other worlds (other seeds, 50 samples each) by this rule: of leaving
-out a third, a fifth, a tenth or a twentieth of the sentences, the way whose worst coverage is highest.
+How ranges are made was chosen in thirteen other worlds (other seeds, 50 to 60 samples each), among ten ways:
+percentiles, shifted and widened forms of a bootstrap, half-samples, and leaving out a third, a fifth, a tenth
+or a twentieth of the sentences. A tenth was the balance over ρ, importances, ranks and τ_w, not the best for
+each. The worlds below were run once, afterwards.
 """
 
 from __future__ import annotations
@@ -162,7 +164,7 @@ def ranks(importance: Floats) -> Floats:
 
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
-    "null-of-tau": (null_of_tau, 400),
-    "ranges-by-features": (ranges, 300),
+    "features-null": (null_of_tau, 400),
+    "features-ranges": (ranges, 300),
 }
 """Name → the simulation, and the draws of a full run"""

@@ -79,7 +79,7 @@ class Profile:
     stimuli_digest : of the stimuli that were shown; None if that is not known
     collinearity : how far the features can be told apart, optional
     diagnostics : what qualifies the numbers of each layer, optional
-    bootstrap : the profile over resamples of the sentences, optional
+    replicates : the profile again without parts of the sentences, optional
 
     Examples
     --------
