@@ -81,7 +81,7 @@ def compare(
         is resampled.
     preset, settings : of the encoding models, as in `profile`.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
-    out : a run directory; what it already holds of this run is re-used.
+    out : a run directory; what it holds of this run is re-used. `thinkalike report OUT` adds the page.
 
     Returns
     -------
