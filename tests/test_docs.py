@@ -101,6 +101,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_runs(page: Path, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from thinkalike.comparison.cautions import CautionWarning
+    from thinkalike.measures import MEASURES
 
     found = list(blocks(page.read_text("utf-8")))
     if not any(block.language in ("python", *SHELL) for block in found):
@@ -108,10 +109,13 @@ def test_the_page_runs(page: Path, given: Path, tmp_path: Path, monkeypatch: pyt
     shutil.copytree(given, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("cache"))
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
+    measures = set(MEASURES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)  # so few sentences do call for caution
         for block in found:
             run(block, names, page.name, monkeypatch)
+    for added in set(MEASURES) - measures:
+        MEASURES.unregister(added)
 
 
 def run(block: Block, names: dict[str, object], page: str, monkeypatch: pytest.MonkeyPatch) -> None:

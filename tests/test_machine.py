@@ -62,6 +62,7 @@ def test_onednn_obeys_also_when_torch_was_imported_first(tmp_path: Path) -> None
     assert "AMX" not in done.stdout
 
 
+UNSET = ("NUMBA_CACHE_DIR", "THINKALIKE_CACHE", "XDG_CACHE_HOME", "PYTHONPATH")
 KERNEL = """
 from thinkalike.pairs.kernels import condensed_pairs
 assert condensed_pairs(3)[0].tolist() == [0, 0, 1]
@@ -75,7 +76,7 @@ def compiled_files(tmp_path: Path, **variables: str) -> list[Path]:
         shutil.copytree(
             package, tmp_path / "src" / "thinkalike", ignore=shutil.ignore_patterns("__pycache__", "weights")
         )
-    environment = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
+    environment = {k: v for k, v in os.environ.items() if k not in UNSET}
     environment |= {"PYTHONPATH": str(tmp_path / "src"), "HOME": str(tmp_path / "home"), **variables}
     subprocess.run([sys.executable, "-c", KERNEL], env=environment, check=True, cwd=tmp_path)
     return sorted(tmp_path.rglob("*.nbi"))

@@ -32,6 +32,7 @@ def handle() -> None:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, _leave_now)
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
 
 
 def was_asked() -> bool:
@@ -52,6 +53,8 @@ def leave() -> None:
 
 def finish() -> None:
     """The work is done: while the interpreter shuts down there is nothing left to close."""
+    if _asked:  # the exception was lost in native code
+        leave()
     if signal.getsignal(signal.SIGINT) is _interrupt:
         signal.signal(signal.SIGINT, _leave_now)
 

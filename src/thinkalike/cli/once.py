@@ -52,7 +52,12 @@ def once(
     with owning(folders[0], run.refuse_other):
         if not run.says_it_again():  # it may have been finished while we waited
             run.begin()
-            run.finish(_said(work))
+            try:
+                said = _said(work)
+            except BaseException:
+                run.leave_nothing_of_nothing()
+                raise
+            run.finish(said)
 
 
 def recipe_once(context: typer.Context, folder: Path, work: Callable[[], None]) -> None:
@@ -110,6 +115,12 @@ class _Run:
             with suppress(OSError):
                 (self.folders[0] / name).unlink()
         write_json({"asked": self.asked}, self.file)
+
+    def leave_nothing_of_nothing(self) -> None:
+        """Where the work failed before it wrote anything, the folder is as it was."""
+        if not self.files():
+            with suppress(OSError):
+                self.file.unlink()
 
     def finish(self, said: str) -> None:
         write_json({"asked": self.asked, "said": said, "files": self.files()}, self.file)
