@@ -31,6 +31,7 @@ def owning(folder: Path, check: Callable[[bool], object]) -> Iterator[None]:
         while waiting for the present owner to finish (then with True), and once more when the folder is ours.
     """
     check(False)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     lock = FileLock(folder / LOCK)
     with writing(folder):
         if not _acquired(lock, 0):
@@ -43,7 +44,8 @@ def owning(folder: Path, check: Callable[[bool], object]) -> Iterator[None]:
     finally:
         with suppress(OSError):  # while it is ours: who waits for the old file sees that it is gone
             (folder / LOCK).unlink()
-            folder.rmdir()  # only if nothing came of it
+            for empty in made:  # only if nothing came of it
+                empty.rmdir()
         lock.release()
 
 
