@@ -294,6 +294,11 @@ def test_errors_in_rules_name_file_and_line(tmp_path: Path, rules: str, offset: 
         ("[lexicon.A]\nwords = '''\nnumber\nplural\n'''", 2, "no column has the words"),
         ("[lexicon.A]\nwords = '''\nword\n'''", 2, r"\[lexicon.A\] has no words"),
         ("[lexicon.A]\nwords = 3", 1, r"\[lexicon.A\] has no table of words"),
+        (
+            "[lexicon.A]\nwords = '''\nword\nodd\n'''\n[lexicon.Unused]\nwords = 3",
+            6,
+            r"\[lexicon.Unused\] has no table",
+        ),
         ("[lexicon.A]\nnumber = 'dual'\nwords = '''\nword\nodd\n'''", 1, "feature 'number' called 'dual'"),
     ],
 )

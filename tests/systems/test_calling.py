@@ -17,7 +17,6 @@ from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, accuracy
 from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.stitching import LabelledTexts, StitchedModel, stitch
-from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.batch import Batch, tokenise
 from thinkalike.systems.calling import (
     Reading,
@@ -32,6 +31,7 @@ from thinkalike.systems.calling import (
     text_states,
     top_logits,
 )
+from thinkalike.systems.stack import layers_of
 
 TEXTS = ["She sings.", "A prince fell into the well.", "No man laughs loudly."]
 PAIRS = [("She sings.", "She laughs."), ("A prince fell.", "No prince sings in the library.")]

@@ -8,8 +8,8 @@ import torch
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput
-from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.inject import start_from, states_at
+from thinkalike.systems.stack import layers_of
 
 
 def answer(case, inputs):

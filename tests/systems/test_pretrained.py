@@ -14,9 +14,8 @@ import transformers as tf
 from safetensors.torch import load_file, save_file
 
 import thinkalike as ta
-from thinkalike.activations.conversion import name_of
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, UnknownName
-from thinkalike.systems.names import parse_name
+from thinkalike.systems.names import name_of, parse_name
 from thinkalike.systems.pretrained import (
     load_config,
     load_model,

@@ -10,9 +10,11 @@ import numpy as np
 from thinkalike.activations.store import Array, Layer
 from thinkalike.errors import ModelError
 from thinkalike.progress import progress
-from thinkalike.systems.architectures import Stack
 from thinkalike.systems.calling import evaluating, read_layers
+from thinkalike.systems.carried_states import read_carried_states
 from thinkalike.systems.passes import RowSource, n_chunks
+from thinkalike.systems.sites import find_site
+from thinkalike.systems.stack import Stack
 
 
 class ChunkTarget(Protocol):
@@ -64,7 +66,10 @@ def answers(
         group = groups.pop(0)
         one = source.prepare(chunk, group)
         try:
-            read = read_layers(stack, one.inputs, one.keep, labels=labels, site=site)
+            if find_site(site).reads == "state" and one.reading is not None:
+                read = read_carried_states(stack, one.reading, labels=labels)
+            else:
+                read = read_layers(stack, one.inputs, one.keep, labels=labels, site=site)
         except torch.OutOfMemoryError as error:
             if len(group) == 1:
                 raise ModelError(

@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json, Value
-
-ARRAY_FILES = (".npy", ".npz", ".zarr")
-STORE = "zarr.json"
-"""What every folder that `extract` wrote holds, whatever its name"""
+from thinkalike.systems.names import is_array_file, name_of
+from thinkalike.types import Value
 
 
-def as_activations(system: Value, name: str) -> Value:
+def as_activations(system: object, name: str) -> Value:
     """Arrays as activations called `name` (one layer, or a mapping of layers); all else as it is."""
     if isinstance(system, Activations):
         return system
@@ -41,16 +36,6 @@ def as_stimuli(given: Stimuli | pd.DataFrame) -> Stimuli:
     return Stimuli.from_table(given.rename_axis("item").reset_index() if named else given)
 
 
-def is_array_file(path: Any) -> bool:
-    """Whether this is the path of arrays (a file, or what `extract` wrote) rather than of a model."""
-    if not isinstance(path, (str, os.PathLike)):
-        return False
-    place = Path(path)
-    if place.suffix in ARRAY_FILES:
-        return place.exists()
-    return (place / STORE).is_file()
-
-
 def open_activations(system: Value, name: str) -> Value:
     """Arrays and their files as activations called `name`, results by that name; all else as it is."""
     if is_array_file(system):
@@ -60,13 +45,13 @@ def open_activations(system: Value, name: str) -> Value:
     return replace(given, system=name) if is_named and given.system != name else given
 
 
-def named_systems(systems: Sequence[Value] | Facts) -> Json:
+def named_systems(systems: Sequence[object] | Mapping[str, object]) -> dict[str, object]:
     """Systems by name: that of a mapping, their own, or that of the path."""
     if isinstance(systems, Mapping) and not isinstance(systems, Activations):
         return {str(name): system for name, system in systems.items()}
     if isinstance(systems, (str, os.PathLike, Activations)) or hasattr(systems, "shape"):
         systems = [systems]
-    named: Json = {}
+    named: dict[str, object] = {}
     for place, system in enumerate(systems, start=1):
         if isinstance(system, (str, os.PathLike)):
             name = name_of(str(system))
@@ -78,13 +63,3 @@ def named_systems(systems: Sequence[Value] | Facts) -> Json:
             )
         named[name] = system
     return named
-
-
-def name_of(model: str) -> str:
-    """A model's name: the last part of the path for a folder or file of arrays, else what was given."""
-    if is_array_file(model):
-        path = Path(model)
-        return path.stem if path.suffix in ARRAY_FILES else path.name
-    if Path(model).suffix == ".gguf" and Path(model).is_file():
-        return Path(model).stem
-    return Path(model).name if Path(model.partition("@")[0]).is_dir() else model

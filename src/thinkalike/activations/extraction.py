@@ -8,27 +8,34 @@ from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.activations.cache import cache_path
 from thinkalike.activations.chunks import ChunkTarget, run
 from thinkalike.activations.model_inputs import ModelInputs, as_model_inputs
+from thinkalike.activations.parts import Parts, into_parts
 from thinkalike.activations.reader import FORMAT, damaged_chunks, done_chunks, is_complete, open_store
 from thinkalike.activations.store import Activations
 from thinkalike.activations.writer import MemoryWriter, Writer, check_free, owning_store
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.options import whole_number
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
 from thinkalike.systems import signals, words
-from thinkalike.systems.architectures import SITES, Part
+from thinkalike.systems.architectures import Part
 from thinkalike.systems.beginning import Bos
 from thinkalike.systems.calling import layer_labels
+from thinkalike.systems.chats import chat_frame
 from thinkalike.systems.chunk_plan import TOKENS_AT_ONCE, check_batch_size, make_plan
+from thinkalike.systems.continuations import continue_prompts, written_texts
 from thinkalike.systems.fingerprints import fingerprint_processor
 from thinkalike.systems.mamba.selective_scan import SWITCH
 from thinkalike.systems.passes import SIGNALS_AT_ONCE, RowSource, SignalSource, TextSource
+from thinkalike.systems.sites import find_site
+from thinkalike.systems.stack import Stack
 from thinkalike.systems.system import LoadOptions, System, open_system
-from thinkalike.systems.texts import Reader
-from thinkalike.types import Json, Option, Processor
+from thinkalike.systems.texts import Reader, Sequences
+from thinkalike.systems.windows import Windows
+from thinkalike.types import Json, Processor
 
 if TYPE_CHECKING:
     from torch import nn
@@ -53,6 +60,10 @@ class ExtractionSettings:
     batch_size: int | str
     sampling_rate: int | None
     fused_scan: bool
+    chat: bool = False
+    system_turn: str | None = None
+    window: int | None = None
+    generate: int = 0
 
 
 def extract(
@@ -70,9 +81,13 @@ def extract(
     seed: int = 0,
     bos: Bos = "auto",
     drop_first: int = 0,
+    chat: bool = False,
+    system_turn: str | None = None,
+    window: int | None = None,
+    generate: int = 0,
     dtype: str | None = None,
     device: str | None = None,
-    device_map: Any = None,
+    device_map: object = None,
     batch_size: int | str = "auto",
     processor: Processor = None,
     sampling_rate: int | None = None,
@@ -102,7 +117,11 @@ def extract(
         which gives each token a row of its own, named ITEM/0, ITEM/1, …
     site
         "residual"; "block", what the block's last addition adds to the stream (Brown et al. 2023, C.2);
-        "attention" or "mlp", what these add. The latter three have layers 1 … L.
+        "attention" or "mlp", what these add; "heads", the output of each head before they are mixed, layers
+        1.h0, 1.h1, …; "neurons" of the MLP; "router", the logits of a mixture of experts, and "experts", the
+        weight of each, 0 where it was not chosen, layers 1.e0, 1.e1, …; "state", what a state-space model
+        carries along; or the path of a module within a block, as "self_attn.q_proj" or ".mlp", with ":input"
+        behind it for what enters it. All but "residual" have layers 1 … L, those of L blocks that have it.
     final_norm
         Also keep the last layer after the model's final norm, as layer "final_norm".
     part
@@ -121,6 +140,15 @@ def extract(
         tokenizer.
     drop_first
         Leave out the first tokens of each text, whose norm can be huge. Items with no other token get no row.
+    chat, system_turn
+        Show each text as the user's turn of a chat, by the template of the model's tokenizer, with a turn of
+        the system before it if one is given. Items are words inside the turn, and only they.
+    window
+        Read texts that are longer than so many tokens in windows of that length, each beginning half a window
+        after the last; an item is read in the earliest that holds it. Longer texts are refused if not given.
+    generate
+        Let the model continue each text by so many tokens, always the likeliest, and take these as the item,
+        which is a whole text; `metadata["written"]` has what it wrote. A text may end before.
     dtype
         "float32" (the default), "bfloat16", "float16", or "auto" for what the weights are stored in.
     device, device_map
@@ -174,7 +202,10 @@ def extract(
         gguf_file=gguf_file,
         trust_remote_code=trust_remote_code,
     )
-    opened = open_system(model, options, name=system, tokenizer=processor)
+    whole_number("generate", generate, 0)
+    opened = open_system(
+        model, options, name=system, head="causal" if generate else None, tokenizer=processor
+    )
     settings = ExtractionSettings(
         pooling=pooling or ("last" if shown.inputs is None else "mean"),
         site=site,
@@ -187,6 +218,10 @@ def extract(
         batch_size=batch_size,
         sampling_rate=sampling_rate,
         fused_scan=os.environ.get(SWITCH, "1") != "0",
+        chat=chat,
+        system_turn=system_turn,
+        window=window,
+        generate=generate,
     )
     _check(settings, shown)
     return _extract(opened, shown, settings, out=out, cache=cache is not False)
@@ -229,9 +264,11 @@ def _compute(
 ) -> Activations:
     """Run the model over what is lacking at `place`, or over all if nothing is to be kept."""
     stack = system.stack
-    source = _source(system, shown, settings)
+    source = _source(system, shown, settings, attributes["metadata"])
     if isinstance(source, TextSource):
         attributes["metadata"]["beginning"] = asdict(source.sequences.beginning)
+    parts = _parts(stack, settings)
+    attributes["parts"] = None if parts is None else asdict(parts)
     attributes["layers"] = layer_labels(stack, settings.site, settings.final_norm)
     attributes["stimuli_digest"] = _digest(shown, source.rows, settings.pooling)
     stored = [source.rows[row] for row in source.order]
@@ -263,9 +300,25 @@ def _compute(
     )
     if place is not None:
         return open_store(place)
-    return Activations.from_arrays(
+    found = Activations.from_arrays(
         memory[0].matrices, system=system.name, items=source.rows, metadata=attributes["metadata"]
     )
+    return found if parts is None else into_parts(found, parts)
+
+
+def _parts(stack: Stack, settings: ExtractionSettings) -> Parts | None:
+    """How layers of the site fall into layers of their own; None if they do not."""
+    site = find_site(settings.site)
+    if site.reads == "state" and getattr(stack.model, "main_input_name", "input_ids") != "input_ids":
+        raise InvalidInput("site='state' is read after each token of a text: images and sounds have none.")
+    if site.mark is None:
+        return None
+    if settings.final_norm:
+        raise InvalidInput(
+            f"The final norm has no parts as site={settings.site!r} does: leave out final_norm, or take it "
+            "with site='residual'."
+        )
+    return Parts(site.mark, None if site.parts is None else site.parts(stack))
 
 
 def _attributes(system: System, settings: ExtractionSettings) -> Json:
@@ -280,7 +333,7 @@ def _attributes(system: System, settings: ExtractionSettings) -> Json:
 
 def _key(system: System, attributes: Json) -> str:
     """A digest of all that changes the numbers, or how they are cut into chunks."""
-    names = ("model", "revision", "commit")  # the identity says it, whatever it is called
+    names = ("model", "revision", "commit", "part_asked")  # the identity says it, whatever it is called
     return digest_of(
         {
             "identity": system.identity,
@@ -296,8 +349,8 @@ def _key(system: System, attributes: Json) -> str:
     )
 
 
-def _source(system: System, shown: ModelInputs, settings: ExtractionSettings) -> RowSource:
-    """The rows to compute, as the model reads them."""
+def _source(system: System, shown: ModelInputs, settings: ExtractionSettings, metadata: Json) -> RowSource:
+    """The rows to compute, as the model reads them; what it wrote itself is noted in the metadata."""
     stack = system.stack
     kind = KINDS.get(getattr(stack.model, "main_input_name", "input_ids"), "audio")
     if (kind == "text") != (shown.inputs is None):
@@ -308,15 +361,10 @@ def _source(system: System, shown: ModelInputs, settings: ExtractionSettings) ->
         raise InvalidInput(f"{system.name} writes text about sounds: only its encoder can be read.")
     processor = system.processor(kind)
     if shown.inputs is None:
-        reader = Reader(
-            processor,
-            system.name,
-            pooling=settings.pooling,
-            bos=settings.bos,
-            drop_first=settings.drop_first,
-            max_length=system.max_length,
-        )
-        sequences = reader.read(shown.stimuli)
+        sequences = _reader(system, settings).read(shown.stimuli)
+        if settings.generate:
+            prompts, sequences = sequences, _continued(system, shown, settings, sequences)
+            metadata["written"] = written_texts(processor, prompts, sequences)
         device = next(stack.model.parameters()).device.type
         plan = make_plan(sequences.row_text, sequences.lengths, batch_size=settings.batch_size, device=device)
         return TextSource(sequences, plan, stack)
@@ -336,6 +384,48 @@ def _source(system: System, shown: ModelInputs, settings: ExtractionSettings) ->
     )
 
 
+def _reader(system: System, settings: ExtractionSettings) -> Reader:
+    frame = None
+    if settings.chat:
+        frame = chat_frame(
+            system.tokenizer,
+            system.name,
+            system_turn=settings.system_turn,
+            answers=settings.generate > 0,
+        )
+    return Reader(
+        system.tokenizer,
+        system.name,
+        pooling="last" if settings.generate else settings.pooling,
+        bos=settings.bos,
+        drop_first=settings.drop_first,
+        max_length=system.max_length,
+        frame=frame,
+        windows=None if settings.window is None else Windows(settings.window),
+    )
+
+
+def _continued(
+    system: System, shown: ModelInputs, settings: ExtractionSettings, prompts: Sequences
+) -> Sequences:
+    """The prompts with what the model wrote after them; an item is a whole text."""
+    items, texts = shown.stimuli.items, shown.stimuli.sentences
+    whole = (items["start"] == 0) & (items["end"] == texts[items["sentence"]].str.len().to_numpy())
+    if not whole.all():
+        raise InvalidInput(
+            f"generate={settings.generate} continues texts, but item {items.index[~whole][0]!r} is a word of "
+            "one: give whole texts as items."
+        )
+    return continue_prompts(
+        system.model,
+        prompts,
+        settings.generate,
+        pooling=settings.pooling,
+        name=system.name,
+        max_length=system.max_length,
+    )
+
+
 def _as_shown(found: Activations, shown: ModelInputs, system: str) -> Activations:
     """Name the stimuli by their present digest: features may have changed, which no model sees."""
     digest = _digest(shown, found.item_names, found.metadata["pooling"])
@@ -352,8 +442,15 @@ def _digest(shown: ModelInputs, rows: Sequence[str], pooling: str) -> str | None
 
 
 def _check(settings: ExtractionSettings, shown: ModelInputs) -> None:
-    if settings.site not in SITES:
-        raise UnknownName.among("site", settings.site, SITES)
+    if settings.system_turn is not None and not settings.chat:
+        raise InvalidInput("A system turn was given without a chat: give chat=True too.")
+    if shown.inputs is not None and (settings.chat or settings.window or settings.generate):
+        raise InvalidInput("Images and sounds are not text: leave out chat, window and generate.")
+    if settings.generate and settings.window:
+        raise InvalidInput("What a model writes follows the whole prompt: leave out window, or generate.")
+    if settings.generate and settings.pooling == "cls":
+        raise InvalidInput("What a model writes has no [CLS] token: choose last, first, mean or all.")
+    find_site(settings.site)
     known = words.POOLINGS if shown.inputs is None else signals.POOLINGS
     if settings.pooling not in known:
         raise UnknownName.among("pooling", settings.pooling, known)
@@ -361,7 +458,7 @@ def _check(settings: ExtractionSettings, shown: ModelInputs) -> None:
         check_batch_size(settings.batch_size)
 
 
-def _refuse_for_loaded(**options: Option) -> None:
+def _refuse_for_loaded(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise InvalidInput(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
+from thinkalike.activations.parts import Parts, into_parts
 from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
@@ -143,7 +144,7 @@ def open_store(path: str | Path) -> Activations:
         items = np.empty(len(positions), dtype=object)
         items[positions] = stored
 
-    return Activations(
+    found = Activations(
         system=about["system"],
         layers=tuple(about["layers"]),
         item_names=tuple(str(item) for item in items),
@@ -152,6 +153,7 @@ def open_store(path: str | Path) -> Activations:
         metadata={**about["metadata"], "path": str(path)},
         _read=StoredLayers(str(path), tuple(about["layers"]), positions),
     )
+    return into_parts(found, Parts(**about["parts"])) if about.get("parts") else found
 
 
 @contextmanager

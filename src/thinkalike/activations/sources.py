@@ -15,7 +15,6 @@ import numpy as np
 from thinkalike.activations.rows import first_difference
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
-from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import xarray
@@ -30,17 +29,20 @@ def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli |
     """Activations from a path.
 
     A store of ours brings everything along. Anything else is arrays of shape (n_items, n_units): an `.npz`
-    file or a Zarr group (one array per layer), an `.npy` file (one layer), a folder of `.npy` files (one per
-    layer, in the order of their names, numbers by value). Then `system` names the system, the file's name if
-    not given, and `stimuli` the rows.
+    or `.mat` file or a Zarr group (one array per layer), an `.npy` file (one layer), a folder of `.npy` files
+    (one per layer, in the order of their names, numbers by value). Then `system` names the system, the
+    file's name if not given, and `stimuli` the rows.
     """
     name = str(path)
     place = Path(name)
     if "://" not in name and not place.exists():
         raise StoreError(f"There is nothing at {path}.")
-    if place.suffix in (".npz", ".npy"):
+    if place.suffix in (".npz", ".npy", ".mat"):
+        from thinkalike.activations.brain_files import mat_arrays
+
+        arrays = mat_arrays(place) if place.suffix == ".mat" else _numpy_file(place)
         return Activations.from_arrays(
-            _numpy_file(place), system=system or place.stem, stimuli=stimuli, metadata={"path": name}
+            arrays, system=system or place.stem, stimuli=stimuli, metadata={"path": name}
         )
     if place.is_dir() and not (place / "zarr.json").exists() and not (place / ".zgroup").exists():
         return Activations.from_arrays(
@@ -127,10 +129,10 @@ def to_xarray(activations: Activations) -> xarray.Dataset:
 
 
 def from_cache(
-    cache: Facts,
+    cache: Mapping[str, object],
     *,
     system: str = "model",
-    names: Mapping[Any, str] | Sequence[str] | None = None,
+    names: Mapping[object, str] | Sequence[str] | None = None,
     position: int | Sequence[int] | str = -1,
     items: Sequence[str] | None = None,
     stimuli: Stimuli | None = None,
@@ -149,7 +151,7 @@ def from_cache(
         Which position of each sequence to take: one number for all (−1 is the last), one per item, or "mean".
     """
     keys = list(cache.keys())
-    chosen: dict[Any, str]
+    chosen: dict[object, str]
     if names is None:
         chosen = _residual_names(keys) or {key: key for key in keys}
     elif isinstance(names, Mapping):
@@ -164,8 +166,8 @@ def from_cache(
     return Activations.from_arrays(arrays, system=system, items=items, stimuli=stimuli)
 
 
-def _residual_names(keys: Sequence[str]) -> dict[Any, str]:
-    names: dict[Any, str] = {}
+def _residual_names(keys: Sequence[str]) -> dict[object, str]:
+    names: dict[object, str] = {}
     for key in keys:
         if RESID_PRE.fullmatch(str(key)):
             names[0] = key
@@ -174,7 +176,7 @@ def _residual_names(keys: Sequence[str]) -> dict[Any, str]:
     return dict(sorted(names.items()))
 
 
-def _at_position(name: str, tensor: Any, position: int | Sequence[int] | str) -> np.ndarray:
+def _at_position(name: str, tensor: object, position: int | Sequence[int] | str) -> np.ndarray:
     tensor = getattr(tensor, "value", tensor)  # nnsight's saved proxies hold the tensor in `value`
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu().float().numpy()
@@ -203,7 +205,7 @@ def _at_position(name: str, tensor: Any, position: int | Sequence[int] | str) ->
     return states[np.arange(len(states)), where]
 
 
-def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
+def _numpy_file(path: Path) -> dict[object, np.ndarray]:
     try:
         with path.open("rb") as file:  # NumPy leaves it open when it cannot be read
             loaded = np.load(file, allow_pickle=False)
@@ -218,7 +220,7 @@ def _numpy_file(path: Path) -> dict[Any, np.ndarray]:
         ) from error
 
 
-def _numpy_folder(folder: Path) -> dict[Any, np.ndarray]:
+def _numpy_folder(folder: Path) -> dict[object, np.ndarray]:
     files = list(folder.glob("*.npy"))
     if not files:
         raise StoreError(f"The folder {folder} holds neither a Zarr group nor .npy files.")
@@ -261,7 +263,7 @@ def _numbered(names: Iterable[str]) -> dict[int | str, str]:
     return layers
 
 
-def _sorted(arrays: Mapping[Any, np.ndarray]) -> dict[Any, np.ndarray]:
+def _sorted(arrays: Mapping[Any, np.ndarray]) -> dict[object, np.ndarray]:
     """Numbers by value, then names by spelling."""
     order = sorted(arrays, key=lambda name: (isinstance(name, str), name))
     return {name: arrays[name] for name in order}

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from thinkalike.activations.rows import counted, first_difference
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
-from thinkalike.types import Facts, Option
+from thinkalike.types import Facts, Option, Value
 
 if TYPE_CHECKING:
     import xarray
@@ -74,11 +74,18 @@ class Activations(Mapping[Layer, "Array"]):
     stimuli_digest: str | None
     metadata: Facts
     _read: Callable[[int], Array] = field()
+    _parted: Value = field(default=None)
+    """If the layers are parts of others, as heads are of blocks: these, as a `parts.Parted`"""
 
     def __getitem__(self, layer: Layer) -> Array:
         if layer not in self.layers:
             raise UnknownName.among(f"layer in {self.system}", layer, self.layers)
         return self._read(self.layers.index(layer))
+
+    @property
+    def address(self) -> str | None:
+        """Where the store is; None for what is in memory."""
+        return getattr(self._read, "path", None)
 
     def __iter__(self) -> Iterator[Layer]:
         return iter(self.layers)
@@ -89,7 +96,7 @@ class Activations(Mapping[Layer, "Array"]):
     def __contains__(self, layer: object) -> bool:
         return layer in self.layers
 
-    def get(self, layer: Layer, default: Any = None) -> Any:
+    def get(self, layer: Layer, default: object = None) -> Any:
         return self[layer] if layer in self.layers else default
 
     __eq__ = object.__eq__  # a mapping would compare arrays, which have no one answer
@@ -132,12 +139,12 @@ class Activations(Mapping[Layer, "Array"]):
     @classmethod
     def from_arrays(
         cls,
-        arrays: Mapping[Any, Any],
+        arrays: Mapping[Any, object],
         *,
         system: str = "arrays",
         items: Sequence[str] | None = None,
         stimuli: Stimuli | None = None,
-        metadata: Facts | None = None,
+        metadata: Mapping[str, object] | None = None,
     ) -> Activations:
         """Activations from a mapping of layer name to an array or tensor of shape (n_items, n_units).
 
@@ -184,6 +191,20 @@ class Activations(Mapping[Layer, "Array"]):
         return from_xarray(data, **options)
 
     @classmethod
+    def from_distances(cls, rdms: Any, **options: Option) -> Activations:
+        """Activations from RDMs of anyone's making; see `distance_sources.from_distances`."""
+        from thinkalike.activations.distance_sources import from_distances
+
+        return from_distances(rdms, **options)
+
+    @classmethod
+    def from_runs(cls, runs: Any, **options: Option) -> Activations:
+        """Activations with the crossnobis distances of repeated measurements; see `distance_sources`."""
+        from thinkalike.activations.distance_sources import from_runs
+
+        return from_runs(runs, **options)
+
+    @classmethod
     def from_cache(cls, cache: Facts, **options: Option) -> Activations:
         """Activations from a cache of TransformerLens or nnsight; see `sources.from_cache`."""
         from thinkalike.activations.sources import from_cache
@@ -226,11 +247,11 @@ def refuse_nonfinite(
         )
 
 
-def _label(name: Any) -> Layer:
+def _label(name: object) -> Layer:
     return int(name) if isinstance(name, (int, np.integer)) else str(name)
 
 
-def _matrix(name: Any, array: Any) -> Array:
+def _matrix(name: object, array: object) -> Array:
     if hasattr(array, "detach"):  # a torch tensor, wherever it lives
         array = array.detach().cpu().float().numpy()
     refuse_masked(array, f"Layer {name!r}")
@@ -262,7 +283,7 @@ def _loses_geometry(given: npt.NDArray[np.float64], rounded: Array) -> bool:
     return bool(error > MOST_ROUNDING * np.linalg.norm((given - given.mean(axis=0)) / size))
 
 
-def refuse_masked(array: Any, name: str) -> None:
+def refuse_masked(array: object, name: str) -> None:
     """Raise `InvalidInput` if NumPy's mask hides some of it: the hidden values would be read as data."""
     if np.ma.is_masked(array):
         raise InvalidInput(

@@ -11,6 +11,7 @@ import errno
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,10 @@ def save(activations: Activations, path: str | Path) -> str | Path:
     """Write `activations` at `path`, where nothing may be yet but a part of the very same."""
     if is_complete(path):
         raise StoreError(f"There are activations at {path} already: choose another place, or delete them.")
+    parts = None
+    if activations._parted is not None:  # the layers are kept whole
+        parts, whole = asdict(activations._parted.parts), activations._parted.whole
+        activations = replace(activations, layers=whole.layers, n_units=whole.n_units, _read=whole._read)
     attributes = {
         "key": _digest(activations),
         "shown": None,
@@ -144,6 +149,7 @@ def save(activations: Activations, path: str | Path) -> str | Path:
         "layers": list(activations.layers),
         "stimuli_digest": activations.stimuli_digest,
         "metadata": dict(activations.metadata),
+        "parts": parts,
     }
     with owning_store(path, attributes):
         writer = Writer(
@@ -229,7 +235,7 @@ def _array(group: zarr.Group, name: str, **layout: Option) -> Value:
 
 
 @contextmanager
-def owning_store(path: str | Path, attributes: Facts) -> Iterator[None]:
+def owning_store(path: str | Path, attributes: Mapping[str, object]) -> Iterator[None]:
     """Be the one who fills the store at `path`; for a place on the network that is not known."""
     if not is_local(path):
         yield

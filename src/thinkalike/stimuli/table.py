@@ -22,9 +22,11 @@ from thinkalike.stimuli.content import (
     content_digest,
 )
 from thinkalike.stimuli.controls import TokenOffsets
+from thinkalike.stimuli.dataset_files import rows_of
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
 from thinkalike.stimuli.table_files import RawTable, read_table, write_table
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     import altair as alt
@@ -143,7 +145,7 @@ class Stimuli:
     @classmethod
     def from_table(
         cls,
-        table: pd.DataFrame | str | os.PathLike[str],
+        table: pd.DataFrame | str | os.PathLike[str] | Value,
         *,
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
@@ -154,7 +156,8 @@ class Stimuli:
 
         Parameters
         ----------
-        table : a DataFrame, or the path of a .csv, .tsv or .parquet file.
+        table : a DataFrame, a `Dataset` of Hugging Face, or a path: of a .csv, .tsv, .parquet or .jsonl file,
+            or of a folder that `Dataset.save_to_disk` wrote (`pip install 'thinkalike[datasets]'`).
         features : the columns that are features; all that have no other role when None. Columns that are none
             stay with the items.
         drop : columns to leave out altogether.
@@ -168,6 +171,8 @@ class Stimuli:
             the word in the text). With `word`, also `sentence` or `text` is needed; with `text` alone, the
             items are whole sentences; with neither, the items are not words.
         """
+        if not isinstance(table, (str, os.PathLike, pd.DataFrame)):
+            table = rows_of(table)
         raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
         return cls(**assemble(raw, features=features, drop=drop, kinds=kinds or {}, columns=columns or {}))
 
@@ -212,17 +217,21 @@ class Stimuli:
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         kinds: Mapping[str, Kind] | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> Stimuli:
-        """Read a .csv, .tsv or .parquet file, as `from_table` does, or a .conllu file, as `from_conllu` does.
+        """Read a .conllu file, as `from_conllu` does, or any other that `from_table` reads.
 
         Parameters
         ----------
         n_sentences : only the first so many.
         features, drop, kinds : which features, and of what kind.
+        columns : role → name of the column that has it, as `{"text": "premise"}`; of tables.
         """
         if Path(path).suffix.lower() == ".conllu":
+            if columns:
+                raise InvalidInput("A treebank has no columns to be named: leave out columns.")
             return cls.from_conllu(path, n_sentences=n_sentences, features=features, drop=drop, kinds=kinds)
-        read = cls.from_table(path, features=features, drop=drop, kinds=kinds)
+        read = cls.from_table(path, features=features, drop=drop, kinds=kinds, columns=columns)
         return read if n_sentences is None else read.first(n_sentences)
 
     @property

@@ -1,4 +1,4 @@
-"""Tables on disk: CSV, TSV and Parquet, with the kinds of the features inside the file.
+"""Tables on disk: CSV, TSV and Parquet, with the kinds of the features inside the file; JSON lines, datasets.
 
 A text file that we write starts with one line, `# kinds: {"gender": "nominal", "size": ["small", "large"]}`:
 what `from_table(kinds=...)` takes. Parquet carries the same JSON in its schema metadata. Files without it are
@@ -20,6 +20,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput, UnknownName, one_line
 from thinkalike.files import MARK, read_sealed, write_text
 from thinkalike.files import write_table as write_parquet
+from thinkalike.stimuli.dataset_files import JSON_LINES, is_dataset, read_dataset, read_json_lines
 from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -58,10 +59,15 @@ class RawTable:
 def read_table(path: str | os.PathLike[str]) -> RawTable:
     """Read a table; the suffix of the file says its format."""
     path = Path(path)
+    if is_dataset(path):
+        return _filled(RawTable(read_dataset(path), str(path)))
     if not path.is_file():
-        raise InvalidInput(f"There is no file {path}: give the path of a {', '.join(SUFFIXES)} file.")
+        read = ", ".join((*SUFFIXES, JSON_LINES[0]))
+        raise InvalidInput(f"There is no file {path}: give the path of a {read} file.")
     if path.stat().st_size == 0:
         raise InvalidInput(f"{path}, line 1: the file is empty; a header and at least one row were expected.")
+    if path.suffix.lower() in JSON_LINES:
+        return _filled(RawTable(read_json_lines(path), str(path)))
     table = (
         _read_parquet(path) if _suffix(path) == ".parquet" else _read_text(path, _DELIMITERS[_suffix(path)])
     )
@@ -69,6 +75,12 @@ def read_table(path: str | os.PathLike[str]) -> RawTable:
         raise InvalidInput(
             f"{path}, line {1 + (table.kinds is not None)}: there is a header but no row below it."
         )
+    return table
+
+
+def _filled(table: RawTable) -> RawTable:
+    if not len(table.frame):
+        raise InvalidInput(f"{table.source} holds no rows.")
     return table
 
 

@@ -6,7 +6,7 @@ from thinkalike.lazy import loader
 
 _HOMES = {
     "ARCHITECTURES": "thinkalike.systems.architectures",
-    "layers_of": "thinkalike.systems.architectures",
+    "layers_of": "thinkalike.systems.stack",
     "start_from": "thinkalike.systems.inject",
     "states_at": "thinkalike.systems.inject",
 }

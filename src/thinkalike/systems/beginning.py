@@ -38,6 +38,7 @@ class Beginning:
 
 
 REASONS = {
+    "template": "the chat template begins texts so",
     "asked": "it was asked for",
     "tokenizer": "the tokenizer begins texts so",
     "stated": "the tokenizer's configuration says so (add_bos_token)",

@@ -17,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from thinkalike.errors import ModelError
-from thinkalike.systems.architectures import Stack
 from thinkalike.systems.batch import Batch, Bools, Ints
 from thinkalike.systems.hooks import FINAL_NORM, Keep, Layer, recording
 from thinkalike.systems.inject import start_from, states_of
 from thinkalike.systems.mamba.selective_scan import fused_scan
+from thinkalike.systems.sites import modules_at
+from thinkalike.systems.stack import Stack
 from thinkalike.systems.words import mean_over
 from thinkalike.types import Config, Facts, Json
 
@@ -140,14 +141,14 @@ def text_states(stack: Stack, batch: Batch, states: Tensor) -> Tensor:
 
 
 def layer_labels(stack: Stack, site: str, final_norm: bool = False) -> list[Layer]:
-    """Layers 0 … L of the residual stream, 1 … L of any other site, and the final norm."""
+    """Layers 0 … L of the residual stream, those of 1 … L that have any other site, and the final norm."""
     if final_norm and stack.final_norm is None:
         raise ModelError(
             f"A {stack.model_type} model has no final norm that we know of: leave out final_norm."
         )
+    labels: list[Layer] = list(range(stack.n_blocks + 1))
     if site != "residual":
-        stack.sites(site)
-    labels: list[Layer] = list(range(0 if site == "residual" else 1, stack.n_blocks + 1))
+        labels = [block for block, modules in enumerate(modules_at(stack, site), start=1) if modules]
     return [*labels, FINAL_NORM] if final_norm else labels
 
 

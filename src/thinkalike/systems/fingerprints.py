@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import google_crc32c
 import numpy as np
 
 from thinkalike.provenance import digest_of
+from thinkalike.systems.names import ModelName, is_gguf, parse_name
 from thinkalike.types import Processor
 
 if TYPE_CHECKING:
@@ -35,6 +37,28 @@ def fingerprint_folder(folder: Path, gguf_file: str | None = None) -> str:
         else:
             content.update(str(state.st_mtime_ns).encode())
     return content.hexdigest()
+
+
+def fingerprint_files(name: ModelName, gguf_file: str | None = None) -> str:
+    """A digest of a model by its name: of its folder, or of its commit on the hub."""
+    if name.folder is not None:
+        return fingerprint_folder(name.folder, gguf_file)
+    return digest_of({"hub": name.model, "commit": name.commit or name.revision})
+
+
+def fingerprint_named(model: str, *, revision: str | None = None, gguf_file: str | None = None) -> str | None:
+    """The same, told without opening the model; None if only the network could tell."""
+    if is_gguf(model):
+        return fingerprint_folder(Path(model).parent, Path(model).name)
+    name = parse_name(model, revision=revision)
+    if name.folder is None:
+        from huggingface_hub import try_to_load_from_cache
+
+        kept = try_to_load_from_cache(name.model, "config.json", revision=name.revision)
+        if not isinstance(kept, str):
+            return None
+        name = replace(name, commit=Path(kept).parent.name)
+    return fingerprint_files(name, gguf_file)
 
 
 def fingerprint_weights(model: nn.Module) -> str:

@@ -25,7 +25,7 @@ _ENDINGS: dict[str, Task] = {
 _BY_KIND: dict[str, Task] = {"decoder": "causal", "state space": "causal", "encoder": "masked"}
 
 
-def task_of(class_name: str, config: Config) -> Task:
+def task_of(class_name: str, config: Config | None) -> Task:
     """What a model of this class predicts; where the name of the class does not say, what its kind does."""
     for ending, task in _ENDINGS.items():
         if class_name.endswith(ending):

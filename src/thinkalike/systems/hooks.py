@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from thinkalike.errors import ModelError
-from thinkalike.systems.architectures import Stack
+from thinkalike.systems.sites import find_site, first_tensor, modules_at
+from thinkalike.systems.stack import Stack
 from thinkalike.types import Answer, Json
 
 if TYPE_CHECKING:
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
 Layer = int | str
 Keep = Callable[[Layer, "torch.Tensor"], "torch.Tensor"]
 FINAL_NORM = "final_norm"
-
-
-def first_tensor(output: Answer) -> torch.Tensor:
-    """The hidden states in what a module returns: a tensor, a tuple, or a ModelOutput."""
-    import torch
-
-    if isinstance(output, torch.Tensor):
-        return output
-    if isinstance(output, dict):
-        output = tuple(output.values())
-    if isinstance(output, (tuple, list)) and output and isinstance(output[0], torch.Tensor):
-        return output[0]
-    raise ModelError(
-        f"A block returned {type(output).__name__}, not hidden states: it cannot be read as a layer."
-    )
 
 
 def entering(args: tuple[object, ...], kwargs: Json) -> torch.Tensor:
@@ -96,9 +82,10 @@ def recording(
 ) -> Iterator[Recording]:
     """While the block runs, each call of the model fills `.states`: layer → `keep(layer, states)`.
 
-    The site "residual" has layers 0 … L, the others 1 … L; `final_norm` adds a layer of that name.
+    The site "residual" has layers 0 … L, the others those of 1 … L whose blocks have it; `final_norm` adds a
+    layer of that name.
     """
-    record = Recording(stack, keep)
+    record, where = Recording(stack, keep), find_site(site)
     last = stack.n_blocks
 
     def enter(block: torch.nn.Module, args: tuple[object, ...], kwargs: Json) -> None:
@@ -110,9 +97,12 @@ def recording(
         if site == "residual" and record.n_runs == last:
             record.add(last, first_tensor(output))
 
+    # A shared block is the same module in every run: which layer a module is of, the count says.
     def answer(module: torch.nn.Module, args: Answer, output: Answer) -> None:
-        # A shared block is the same module in every run: which layer this is, the count says.
-        record.add(record.n_runs, first_tensor(output))
+        record.add(record.n_runs, where.states(output))
+
+    def question(module: torch.nn.Module, args: tuple[object, ...], kwargs: Json) -> None:
+        record.add(record.n_runs, where.states(args or tuple(kwargs.values())))
 
     def norm(module: torch.nn.Module, args: Answer, output: Answer) -> None:
         if record.n_runs == last:  # some models use the same norm before the first block
@@ -123,9 +113,12 @@ def recording(
         for block in dict.fromkeys(stack.blocks):
             handles.append(block.register_forward_pre_hook(enter, with_kwargs=True))
             handles.append(block.register_forward_hook(leave))
-        if site != "residual":
-            modules = dict.fromkeys(module for group in stack.sites(site) for module in group)
-            handles.extend(module.register_forward_hook(answer) for module in modules)
+        modules = () if site == "residual" else modules_at(stack, site)
+        for module in dict.fromkeys(module for group in modules for module in group):
+            if where.reads == "input":
+                handles.append(module.register_forward_pre_hook(question, with_kwargs=True))
+            else:
+                handles.append(module.register_forward_hook(answer))
         if final_norm and stack.final_norm is not None:
             handles.append(stack.final_norm.register_forward_hook(norm))
         yield record

@@ -17,8 +17,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import InvalidInput
-from thinkalike.systems.architectures import Stack
-from thinkalike.systems.hooks import entering, first_tensor
+from thinkalike.systems.hooks import entering
+from thinkalike.systems.sites import first_tensor
+from thinkalike.systems.stack import Stack
 from thinkalike.types import Answer, Json, Option, Value
 
 if TYPE_CHECKING:

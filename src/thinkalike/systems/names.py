@@ -6,6 +6,7 @@ A name is MODEL[@REVISION][:encoder|:decoder][:untrained]: `gpt2`, `runs/mine@ch
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,35 @@ from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.systems import bundled
 from thinkalike.systems.architectures import PARTS, Part
 from thinkalike.types import Json, Value
+
+ARRAY_FILES = (".npy", ".npz", ".mat", ".zarr")
+STORE = "zarr.json"
+"""What every folder that `extract` wrote holds, whatever its name"""
+
+
+def is_array_file(path: object) -> bool:
+    """Whether this is the path of arrays (a file, or what `extract` wrote) rather than of a model."""
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    place = Path(path)
+    if place.suffix in ARRAY_FILES:
+        return place.exists()
+    return (place / STORE).is_file()
+
+
+def name_of(model: str) -> str:
+    """What a model or a file of arrays is called: the last part of its path, else what was given."""
+    if is_array_file(model):
+        path = Path(model)
+        return path.stem if path.suffix in ARRAY_FILES else path.name
+    if is_gguf(model):
+        return Path(model).stem
+    return Path(model).name if Path(model.partition("@")[0]).is_dir() else model
+
+
+def is_gguf(model: str | Path) -> bool:
+    """Whether this is the path of a file of quantised weights."""
+    return Path(model).suffix == ".gguf" and Path(model).is_file()
 
 
 @dataclass(frozen=True)

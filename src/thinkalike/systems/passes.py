@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from thinkalike.systems import signals
-from thinkalike.systems.architectures import Stack
 from thinkalike.systems.batch import Batch
 from thinkalike.systems.calling import Reading, arguments, check_tokens
 from thinkalike.systems.chunk_plan import ChunkPlan, check_batch_size
 from thinkalike.systems.hooks import Keep, Layer
+from thinkalike.systems.stack import Stack
 from thinkalike.systems.texts import Sequences
 from thinkalike.systems.words import Ints
 from thinkalike.types import Json, Processor
@@ -39,11 +39,14 @@ class Pass:
         Where in the chunk the rows belong that come out.
     keep
         Layer and hidden states as the model has them → (n_places, n_units), float32.
+    reading
+        The tokens of each row; None for images and sounds.
     """
 
     inputs: Json
     places: Ints
     keep: Keep
+    reading: Reading | None = None
 
 
 class RowSource(Protocol):
@@ -81,7 +84,7 @@ class TextSource:
         places = np.flatnonzero(offsets >= 0)
         positions, counted = self.sequences.row_tokens.padded(rows[places])
         reading = Reading(batch, positions + offsets[places, None], counted)
-        return Pass(arguments(self.stack, batch), places, reading.keep(self.stack))
+        return Pass(arguments(self.stack, batch), places, reading.keep(self.stack), reading)
 
 
 class SignalSource:

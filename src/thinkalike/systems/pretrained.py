@@ -6,15 +6,15 @@ import importlib.util
 import socket
 import urllib.parse
 import urllib.request
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, ThinkalikeError, UnknownName, one_line
-from thinkalike.progress import without_bars
-from thinkalike.systems.architectures import ARCHITECTURES, Stack, layers_of
+from thinkalike.systems.architectures import ARCHITECTURES
+from thinkalike.systems.loading import loading
 from thinkalike.systems.names import ModelName
+from thinkalike.systems.stack import Stack, layers_of
 from thinkalike.types import Config, Json, Model, Value
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_c
         if importlib.util.find_spec(package) is None:
             raise MissingExtra.needed(package, "gguf")
     options: Json = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
-    with _explained(name), _quiet():
+    with _explained(name), loading():
         try:
             config = AutoConfig.from_pretrained(**name.files, **options, local_files_only=True)
         except OSError:
@@ -70,7 +70,7 @@ def load_model(
 
     options: Json = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
     if name.untrained:
-        with torch.random.fork_rng(), _explained(name), _quiet():
+        with _explained(name), loading(), torch.random.fork_rng():
             torch.manual_seed(seed)
             model = AutoModel.from_config(config, **options)
         return layers_of(model.to(device).eval(), part=name.part, blocks=blocks)
@@ -78,7 +78,7 @@ def load_model(
         if importlib.util.find_spec("accelerate") is None:
             raise MissingExtra.needed("accelerate", "big")
         options["device_map"] = device_map
-    with _explained(name), _quiet():
+    with _explained(name), loading():
         model, info = AutoModel.from_pretrained(
             **name.files, config=config, output_loading_info=True, **_gguf(gguf_file), **options
         )
@@ -108,7 +108,7 @@ def load_headed(
 
     loader = getattr(transformers, auto_class)
     options: Json = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
-    with _explained(name), _quiet():
+    with _explained(name), loading():
         if name.untrained:
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
@@ -135,7 +135,7 @@ def load_processor(
         "image": transformers.AutoImageProcessor,
         "audio": transformers.AutoFeatureExtractor,
     }[kind]
-    with _explained(name), _quiet():
+    with _explained(name), loading():
         return loader.from_pretrained(**name.files, trust_remote_code=trust_remote_code, **_gguf(gguf_file))
 
 
@@ -193,22 +193,6 @@ def _check_hub_is_known() -> None:
         socket.getaddrinfo(host, None)
     except OSError as error:
         raise OSError(f"{host} cannot be reached") from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' load reports and bars to itself: what matters of them we check ourselves."""
-    from transformers.utils import logging
-
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        with without_bars(), warnings.catch_warnings():
-            # DeBERTa's module compiles itself with it when it is imported.
-            warnings.filterwarnings("ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning)
-            yield
-    finally:
-        logging.set_verbosity(level)
 
 
 @contextmanager

@@ -7,16 +7,16 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.provenance import digest_of
 from thinkalike.stimuli.text import same_tokenizer
-from thinkalike.systems.architectures import ARCHITECTURES, Part, Stack, layers_of
-from thinkalike.systems.fingerprints import fingerprint_folder, fingerprint_weights
+from thinkalike.systems.architectures import Part
+from thinkalike.systems.fingerprints import fingerprint_files, fingerprint_weights
 from thinkalike.systems.heads import HEADS, Task, task_of
-from thinkalike.systems.names import ModelName, parse_name
+from thinkalike.systems.names import ModelName, is_gguf, parse_name
 from thinkalike.systems.pretrained import load_config, load_headed, load_model, load_processor, pick_device
+from thinkalike.systems.stack import Stack, layers_of, parts_of
 from thinkalike.types import Config, Json, Processor, Tokenizer
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ def open_system(
 
 def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"] | None) -> System:
     """A model from a folder, from the bundled ones, from the hub, or from a .gguf file."""
-    path = Path(model)
-    if path.suffix == ".gguf" and path.is_file():
+    if is_gguf(model):
+        path = Path(model)
         quantised = _by_name(path.parent, replace(options, gguf_file=path.name), head)
         return replace(quantised, name=path.stem)
     found = parse_name(model, revision=options.revision, part=options.part, untrained=options.untrained)
@@ -167,8 +167,11 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
     gguf: Json = {"gguf_file": options.gguf_file}
     config = load_config(found, **files, **gguf)
     # The commit, where the hub gave one, so that the weights belong to the configuration.
+    asked = found.part is not None
     found = replace(
-        found, part=found.part or _default_part(config), commit=getattr(config, "_commit_hash", None)
+        found,
+        part=found.part or next(iter(parts_of(config)), None),
+        commit=getattr(config, "_commit_hash", None),
     )
     task = task_of((getattr(config, "architectures", None) or [""])[0], config) if head == "own" else head
     device, seed = pick_device(options.device), options.seed
@@ -192,6 +195,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
             "commit": found.commit,
             "model_type": config.model_type,
             "part": found.part,
+            "part_asked": asked,
             "untrained": found.untrained,
             "seed": seed if found.untrained else None,
             "gguf_file": options.gguf_file,
@@ -199,7 +203,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
         dtype=options.dtype,
         device=device,
         _load=load,
-        _identity=lambda: _identity(found, options.gguf_file),
+        _identity=lambda: fingerprint_files(found, options.gguf_file),
         _processor=functools.cache(lambda kind: load_processor(found, kind, **files, **gguf)),
         folder=found.folder,
         task=task,
@@ -228,7 +232,7 @@ def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own
 
     return System(
         name=f"{name}:untrained" if options.untrained else name,
-        config=config,
+        config=cast("Config", config),
         about={
             "model": name,
             "model_type": stack.model_type,
@@ -311,15 +315,3 @@ def passage_length(systems: Sequence[System], length: int | None) -> int:
                 f"length={length}, but {system.name} reads at most {system.max_length} tokens: choose fewer."
             )
     return length or min(MOST_TOKENS, *(system.max_length or MOST_TOKENS for system in systems))
-
-
-def _default_part(config: Config) -> Part | None:
-    row = ARCHITECTURES.get(config.model_type)
-    two_stacks = row.two_stacks if row else getattr(config, "is_encoder_decoder", False)
-    return "encoder" if two_stacks else None
-
-
-def _identity(name: ModelName, gguf_file: str | None) -> str:
-    if name.folder is not None:
-        return fingerprint_folder(name.folder, gguf_file)
-    return digest_of({"hub": name.model, "commit": name.commit or name.revision})

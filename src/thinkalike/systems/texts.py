@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.systems.beginning import Beginning, Bos, begin_texts, is_begun
+from thinkalike.systems.chats import ChatFrame
+from thinkalike.systems.windows import Windows
 from thinkalike.systems.words import Groups, Ints, check_pooling, tokens_of_spans
 from thinkalike.types import Tokenizer
 
@@ -98,6 +100,10 @@ class Reader:
         So many tokens at the beginning of each sequence are left out of every row: their norm can be huge.
     max_length
         How many tokens of text the model can read; None for any number.
+    frame
+        The rest of the chat, where texts are turns of one.
+    windows
+        How longer texts are cut; None refuses them.
     """
 
     tokenizer: Tokenizer
@@ -106,11 +112,22 @@ class Reader:
     bos: Bos = None
     drop_first: int = 0
     max_length: int | None = None
+    frame: ChatFrame | None = None
+    windows: Windows | None = None
 
     def __post_init__(self) -> None:
         check_pooling(self.pooling)
         if self.drop_first < 0:
             raise InvalidInput(f"drop_first is a number of tokens, 0 or more; {self.drop_first} was given.")
+        if self.frame is not None and self.bos not in (None, "auto"):
+            raise InvalidInput("The chat template says how a chat begins: leave out bos.")
+        if self.frame is not None and self.windows is not None:
+            raise InvalidInput("A turn of a chat is read whole: leave out window, or chat.")
+        longest = 0 if self.windows is None else self.windows.length
+        if self.max_length is not None and longest > self.max_length:
+            raise InvalidInput(
+                f"Got window={longest}, but {self.name} reads at most {self.max_length} tokens."
+            )
         if not getattr(self.tokenizer, "is_fast", False):
             raise ModelError(
                 f"The tokenizer of {self.name} ({type(self.tokenizer).__name__}) gives no character offsets, "
@@ -130,17 +147,22 @@ class Reader:
         tokens = found.chosen(self.pooling)
         if not len(tokens.positions):
             raise InvalidInput(f"drop_first={self.drop_first} leaves no token of any item of {self.name}.")
+        text = spans.text
+        if self.windows is not None:
+            ids, text, tokens = self.windows.cut(ids, offsets, text, tokens)
         if self.pooling != "all":
             kept = tokens.sizes > 0
             rows = tuple(spans.names[kept])
-            return Sequences(ids, rows, spans.text[kept], tokens.without_empty(), self.beginning)
+            return Sequences(ids, rows, text[kept], tokens.without_empty(), self.beginning)
         item = np.repeat(np.arange(len(spans.names)), tokens.sizes)
         within = np.arange(len(item)) - tokens.bounds[item]
         rows = tuple(f"{spans.names[i]}/{j}" for i, j in zip(item, within, strict=True))
-        return Sequences(ids, rows, spans.text[item], tokens.one_by_one(), self.beginning)
+        return Sequences(ids, rows, text[item], tokens.one_by_one(), self.beginning)
 
     @cached_property
     def beginning(self) -> Beginning:
+        if self.frame is not None:
+            return Beginning(None, None, "template", None)
         return begin_texts(self.tokenizer, self.bos)
 
     def _tokens(self, spans: _Spans, offsets: Sequence[Tokens]) -> Groups:
@@ -180,7 +202,8 @@ class Reader:
         offsets: list[Tokens] = []
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             encoded = self.tokenizer(
-                list(texts[begin : begin + TEXTS_AT_ONCE]),
+                [self._shown(text) for text in texts[begin : begin + TEXTS_AT_ONCE]],
+                add_special_tokens=self.frame is None,  # the template has them
                 return_offsets_mapping=True,
                 return_attention_mask=False,
                 padding=False,
@@ -188,11 +211,18 @@ class Reader:
                 verbose=False,
             )
             for tokens, spans in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
-                tokens, spans = self._begin(list(tokens), [tuple(span) for span in spans])
+                if self.frame is None:
+                    tokens, spans = self._begin(list(tokens), [tuple(span) for span in spans])
                 self._check_length(len(tokens), names[len(ids)], texts[len(ids)])
                 ids.append(np.array(tokens, dtype=np.int32))
-                offsets.append(np.array(spans, dtype=np.int32).reshape(-1, 2))
+                # Characters count from the turn, so that nothing around it is part of any item.
+                before = 0 if self.frame is None else len(self.frame.before)
+                offsets.append(np.array(spans, dtype=np.int32).reshape(-1, 2) - before)
         return ids, offsets
+
+    def _shown(self, text: str) -> str:
+        """What the model is shown of a text: itself, or the chat that it is a turn of."""
+        return text if self.frame is None else self.frame.around(text)
 
     def _begin(
         self, tokens: list[int], spans: list[tuple[int, int]]
@@ -209,8 +239,12 @@ class Reader:
         return tokens, spans
 
     def _check_length(self, n_tokens: int, name: str, text: str) -> None:
-        if self.max_length is not None and n_tokens > self.max_length:
+        if self.max_length is not None and n_tokens > self.max_length and self.windows is None:
+            chat = " with the chat around it" if self.frame is not None else ""
+            way_out = (
+                "shorten it" if self.frame is not None else f"shorten it, or use window={self.max_length}"
+            )
             raise InvalidInput(
-                f"Sentence {name!r} has {n_tokens} tokens, but {self.name} reads at most {self.max_length}: "
-                f"split or shorten it. It begins {text[:40]!r}."
+                f"Sentence {name!r} has {n_tokens} tokens{chat}, but {self.name} reads at most "
+                f"{self.max_length}: split or {way_out}. It begins {text[:40]!r}."
             )

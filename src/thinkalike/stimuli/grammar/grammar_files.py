@@ -11,7 +11,7 @@ from pathlib import Path
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.grammar.domain import Domain, read_domain
-from thinkalike.stimuli.grammar.lexicon import LexicalCategory, read_lexicon
+from thinkalike.stimuli.grammar.lexicon import LexicalCategory, read_lexicon, words_of
 from thinkalike.stimuli.grammar.rules import Rule, read_rules
 from thinkalike.stimuli.grammar.sentence_frames import Frame, make_frames
 from thinkalike.stimuli.grammar.source import Source, read_source
@@ -137,10 +137,14 @@ def _load(path: Path, lexicon: str | os.PathLike[str] | None) -> Grammar:
     start, items, rules = _read_syntax(source, domain)
     sections = source.content["lexicon"] if words is None else words.content
     _check_rules(start, rules, [name for name in sections if name != "internal"], source)
-    # Only the sections that the rules use are read: one lexicon can serve several grammars.
+    # Only the sections that the rules use are read whole: one lexicon can serve several grammars.
     mentioned = {symbol.name for group in rules.values() for rule in group for symbol in rule.symbols}
     used = {name: sections[name] for name in sections if name in mentioned and name not in rules}
-    categories = read_lexicon(used, words or source, domain, prefix="" if words else "lexicon.")
+    prefix = "" if words else "lexicon."
+    for name in sections:
+        if name != "internal" and name not in used:
+            words_of(sections[name], words or source, prefix + name)
+    categories = read_lexicon(used, words or source, domain, prefix=prefix)
     return Grammar(source.path, start, rules, categories, domain, items, _read_full_stops(source, domain))
 
 

@@ -73,11 +73,17 @@ def read_lexicon(
     }
 
 
-def _read_category(name: str, table: object, source: Source, domain: Domain, section: str) -> LexicalCategory:
+def words_of(table: object, source: Source, section: str) -> Toml:
+    """The section of a category, which must have a table of words."""
     if not isinstance(table, dict) or not isinstance(table.get("words"), str):
         raise source.error(
             source.key_line(section, "words"), f"[{section}] has no table of words: words = '''…'''."
         )
+    return table
+
+
+def _read_category(name: str, given: object, source: Source, domain: Domain, section: str) -> LexicalCategory:
+    table = words_of(given, source, section)
     constants = {key: str(value) for key, value in table.items() if key not in ("words", "distinct")}
     for feature, value in constants.items():
         domain.check(feature, value, source, source.key_line(section, feature))

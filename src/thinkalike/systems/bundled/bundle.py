@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thinkalike.errors import UnknownName
-from thinkalike.progress import without_bars
+from thinkalike.systems.loading import loading
 from thinkalike.types import Model
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def load_folder(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
     import thinkalike.systems.bundled.solu  # noqa: F401  registers the decoder
 
-    with without_bars():
+    with loading():
         model = model_class(folder).from_pretrained(folder, dtype=torch.float32, local_files_only=True)
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 

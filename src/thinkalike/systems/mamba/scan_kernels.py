@@ -25,7 +25,6 @@ from thinkalike.systems.mamba.scan_maths import (
     BLOCK,
     ONE,
     Operands,
-    Real,
     exp2,
     inner,
     kernel,
@@ -57,7 +56,7 @@ def _begin(width: int, steps: np.ndarray, k: int, skip: np.ndarray) -> None:
 
 
 @inner
-def _advance(width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Real, c: Real) -> None:
+def _advance(width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: float, c: float) -> None:
     """One step of one state."""
     for i in range(width):
         h = exp2(steps[k, DELTA + i] * states[n, RATE + i]) * states[n, H + i] + steps[k, DRIVE + i] * b
@@ -73,7 +72,7 @@ def _share_decay(width: int, steps: np.ndarray, k: int, states: np.ndarray) -> N
 
 @inner
 def _advance_shared(
-    width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: Real, c: Real
+    width: int, steps: np.ndarray, k: int, states: np.ndarray, n: int, b: float, c: float
 ) -> None:
     """`_advance` where all states decay alike."""
     for i in range(width):
@@ -162,8 +161,8 @@ def _replay(
     n: int,
     moments: np.ndarray,
     m: int,
-    b: Real,
-    c: Real,
+    b: float,
+    c: float,
 ) -> None:
     """`_advance` that keeps what the way back needs."""
     for i in range(width):
@@ -185,9 +184,9 @@ def _retreat(
     n: int,
     moments: np.ndarray,
     m: int,
-    b: Real,
-    c: Real,
-) -> tuple[Real, Real]:
+    b: float,
+    c: float,
+) -> tuple[float, float]:
     """One step of one state, backwards, h included; returns the gradients of `b` and `c`."""
     grad_b, grad_c = steps.dtype.type(0), steps.dtype.type(0)
     for i in range(width):
@@ -206,7 +205,7 @@ def _retreat(
 
 
 @inner
-def _finish(width: int, steps: np.ndarray, k: int, skip: np.ndarray, of_skip: np.ndarray, ln2: Real) -> None:
+def _finish(width: int, steps: np.ndarray, k: int, skip: np.ndarray, of_skip: np.ndarray, ln2: float) -> None:
     """The way back through `_begin`; the gradients of dt and u end in the slots of Δ and Δu."""
     for i in range(width):
         of_drive = steps[k, OF_DRIVE + i]

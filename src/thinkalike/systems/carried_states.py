@@ -1,0 +1,55 @@
+"""The states that recurrent blocks carry from token to token, read after each token.
+
+A state is what the block remembers of the text so far, flattened: (channels × states) of Mamba, (heads ×
+channels × states) of Mamba-2. The model reads the texts token by token, as it would write them, and its cache
+is looked at after each; so no more than one state per text and block is ever held.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from thinkalike.systems.calling import Reading, arguments
+from thinkalike.systems.hooks import Layer
+from thinkalike.systems.sites import modules_at
+from thinkalike.systems.stack import Stack
+from thinkalike.types import Answer
+
+
+def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Layer]) -> dict[Layer, Tensor]:
+    """Layer → rows (n_rows, n_units), float32: means over the tokens of each row of the states after them."""
+    ids = arguments(stack, reading.batch)["input_ids"]
+    where, counted = (
+        torch.from_numpy(array).to(ids.device) for array in (reading.positions, reading.counted)
+    )
+    texts, times = where // ids.shape[1], where % ids.shape[1]
+    name = _cache_name(stack)
+    cache: Answer = None
+    sums: dict[Layer, Tensor] = {}
+    for time in range(int(times[counted].max()) + 1):
+        cache = stack.model(**{"input_ids": ids[:, [time]], name: cache, "use_cache": True})[name]
+        rows, columns = torch.nonzero((times == time) & counted, as_tuple=True)
+        for label in labels:
+            state = _state(stack, cache, label).flatten(1).float()
+            if label not in sums:
+                sums[label] = torch.zeros(len(where), state.shape[1], device=state.device)
+            sums[label].index_add_(0, rows, state[texts[rows, columns]])
+    n_tokens = counted.sum(1, keepdim=True)
+    return {label: total / n_tokens for label, total in sums.items()}
+
+
+def _cache_name(stack: Stack) -> str:
+    """What transformers calls the cache of this model."""
+    taken = inspect.signature(stack.model.forward).parameters
+    return "cache_params" if "cache_params" in taken else "past_key_values"
+
+
+def _state(stack: Stack, cache: Answer, label: Layer) -> Tensor:
+    """The state of a block, one per text."""
+    (module,) = modules_at(stack, "state")[int(label) - 1]
+    state: Tensor = cache.get_recurrent_state(module.layer_idx)
+    return state

@@ -1,0 +1,136 @@
+"""MATLAB files, brain images, rsatoolbox and MNE's epochs: what goes in comes out, row by row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from scipy.spatial.distance import pdist
+
+import thinkalike as ta
+from thinkalike.activations.brain_files import from_epochs, from_nifti, from_rsatoolbox, mat_arrays
+from thinkalike.errors import InvalidInput, StoreError
+
+RNG = np.random.default_rng(0)
+
+
+class TestMatlab:
+    def test_variables_are_layers(self, tmp_path: Path) -> None:
+        V1, IT = RNG.normal(size=(6, 4)), RNG.normal(size=(6, 3))
+        savemat(tmp_path / "monkey.mat", {"V1": V1, "IT": IT, "note": "made up"})
+        found = ta.Activations.open(tmp_path / "monkey.mat")
+        assert found.system == "monkey"
+        assert found.layers == ("V1", "IT")
+        np.testing.assert_allclose(found["IT"], IT, rtol=1e-6)
+        assert ta.similarity([str(tmp_path / "monkey.mat")], measure="cka").values.shape == (2, 2)
+
+    def test_files_of_version_seven_three(self, tmp_path: Path) -> None:
+        h5py = pytest.importorskip("h5py")
+        V1 = RNG.normal(size=(6, 4))
+        with h5py.File(tmp_path / "new.mat", "w", userblock_size=512) as file:
+            file["V1"] = V1.T
+        header = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
+        with (tmp_path / "new.mat").open("r+b") as file:
+            file.write(header)
+        np.testing.assert_array_equal(mat_arrays(tmp_path / "new.mat")["V1"], V1)
+
+    def test_nothing_in_it(self, tmp_path: Path) -> None:
+        savemat(tmp_path / "empty.mat", {"note": "nothing"})
+        with pytest.raises(InvalidInput, match=r"has no matrix of numbers \(its variables: note\)"):
+            ta.Activations.open(tmp_path / "empty.mat")
+        (tmp_path / "text.mat").write_text("no MATLAB file, however long it may be" * 9)
+        with pytest.raises(StoreError, match=r"text\.mat cannot be read as a MATLAB file"):
+            ta.Activations.open(tmp_path / "text.mat")
+
+
+class TestImages:
+    VOLUMES = RNG.normal(size=(3, 4, 2, 5))
+    MASK = RNG.integers(0, 3, size=(3, 4, 2))
+
+    def test_voxels_inside_by_region(self) -> None:
+        found = from_nifti(self.VOLUMES, self.MASK, labels={1: "V1", 2: "V2"})
+        assert found.layers == ("V1", "V2")
+        expected = [self.VOLUMES[x, y, z] for x, y, z in np.argwhere(self.MASK == 1)]
+        np.testing.assert_allclose(found["V1"], np.array(expected).T, rtol=1e-6)
+
+    def test_from_paths(self, tmp_path: Path) -> None:
+        nibabel = pytest.importorskip("nibabel")
+        for name, values in (("beta", self.VOLUMES), ("mask", (self.MASK > 0).astype(np.int16))):
+            nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / f"{name}.nii.gz")
+        found = from_nifti(tmp_path / "beta.nii.gz", tmp_path / "mask.nii.gz")
+        assert (found.system, found.layers, found.n_units) == (
+            "beta",
+            ("mask",),
+            (int((self.MASK > 0).sum()),),
+        )
+        (tmp_path / "bad.nii").write_text("no image")
+        with pytest.raises(StoreError, match=r"the image at .* cannot be read"):
+            from_nifti(tmp_path / "bad.nii", self.MASK)
+
+    @pytest.mark.parametrize(
+        ("image", "mask", "message"),
+        [
+            (VOLUMES, MASK[:2], r"The mask has shape \(2, 4, 2\) and the image \(3, 4, 2\): resample"),
+            (VOLUMES[..., 0], MASK, r"The image has shape \(3, 4, 2\): expected \(x, y, z, n_items\)"),
+            (VOLUMES, MASK * 0, "The mask is 0 everywhere"),
+            (VOLUMES, MASK * 0.3, "The mask has values that are not whole"),
+        ],
+    )
+    def test_masks_that_do_not_fit(self, image: np.ndarray, mask: np.ndarray, message: str) -> None:
+        with pytest.raises(InvalidInput, match=message):
+            from_nifti(image, mask)
+
+
+class TestRsatoolbox:
+    def test_measurements_of_an_item_are_averaged(self) -> None:
+        rsatoolbox = pytest.importorskip("rsatoolbox")
+        values = RNG.normal(size=(6, 3))
+        data = rsatoolbox.data.Dataset(values, obs_descriptors={"face": np.array(["a", "b", "c"] * 2)})
+        found = from_rsatoolbox(data, item="face")
+        assert found.item_names == ("a", "b", "c")
+        np.testing.assert_allclose(found["measurements"], (values[:3] + values[3:]) / 2, rtol=1e-6)
+        assert from_rsatoolbox(data).n_items == 6
+        with pytest.raises(InvalidInput, match="There is no descriptor 'house'; there are face"):
+            from_rsatoolbox(data, item="house")
+
+    def test_its_rdms_keep_their_distances(self) -> None:
+        rsatoolbox = pytest.importorskip("rsatoolbox")
+        X = RNG.normal(size=(6, 3))
+        squared = rsatoolbox.rdm.calc_rdm(rsatoolbox.data.Dataset(X), method="euclidean")
+        found = from_rsatoolbox(squared)
+        np.testing.assert_allclose(pdist(found[0], "sqeuclidean"), pdist(X, "sqeuclidean") / 3, atol=1e-9)
+        plain = rsatoolbox.rdm.RDMs(pdist(X)[None], dissimilarity_measure="correlation")
+        np.testing.assert_allclose(pdist(from_rsatoolbox(plain)[0]), pdist(X), atol=1e-9)
+
+    def test_what_is_neither(self) -> None:
+        with pytest.raises(InvalidInput, match="Got list: give a Dataset or RDMs of rsatoolbox"):
+            from_rsatoolbox([])
+
+
+class TestEpochs:
+    DATA = 1e-6 * RNG.normal(size=(8, 5, 3))
+    EPOCHS = SimpleNamespace(
+        get_data=lambda: TestEpochs.DATA,
+        times=np.array([0.0, 0.1, 0.2]),
+        events=np.column_stack([np.arange(8), np.zeros(8, int), np.array([1, 2] * 4)]),
+        event_id={"face": 1, "house": 2, "never": 3},
+    )
+
+    def test_a_layer_for_each_time_and_an_item_for_each_event(self) -> None:
+        found = from_epochs(self.EPOCHS)
+        assert found.layers == ("0 s", "0.1 s", "0.2 s")
+        assert found.item_names == ("face", "house")
+        means = np.stack([self.DATA[::2].mean(0), self.DATA[1::2].mean(0)])
+        np.testing.assert_allclose(found["0.1 s"], means[:, :, 1] / np.abs(means).max(), rtol=1e-5)
+
+    def test_every_epoch_as_an_item(self) -> None:
+        found = from_epochs(self.EPOCHS, average=False)
+        assert found.item_names[:3] == ("face 0", "house 1", "face 2")
+        assert found["0 s"].shape == (8, 5)
+
+    def test_what_are_no_epochs(self) -> None:
+        with pytest.raises(InvalidInput, match="Got ndarray: give MNE epochs"):
+            from_epochs(self.DATA)
