@@ -15,7 +15,7 @@ from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
 
 from thinkalike.encoding import importance as module
-from thinkalike.encoding.importance import IMPORTANCES, make_players
+from thinkalike.encoding.importance import IMPORTANCES, make_feature_sets
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput, UnknownName
 
@@ -257,16 +257,16 @@ def test_too_many_combinations_are_permuted_too(data: tuple, monkeypatch: pytest
 def test_groups_that_cannot_be() -> None:
     names = ("case", "number", "rank")
     with pytest.raises(UnknownName, match=r"no feature 'nmber'\. Did you mean 'number'"):
-        make_players(names, {"g": ["nmber"]})
+        make_feature_sets(names, {"g": ["nmber"]})
     with pytest.raises(InvalidInput, match="'case' is in two groups"):
-        make_players(names, {"g": ["case"], "h": ["case", "rank"]})
+        make_feature_sets(names, {"g": ["case"], "h": ["case", "rank"]})
     with pytest.raises(InvalidInput, match="group 'g' must be a list of features, got 'case'"):
-        make_players(names, {"g": "case"})
+        make_feature_sets(names, {"g": "case"})
     with pytest.raises(InvalidInput, match="must be a list of features"):
-        make_players(names, {"g": []})
+        make_feature_sets(names, {"g": []})
     with pytest.raises(InvalidInput, match="group 'rank' has the name of a feature outside it"):
-        make_players(names, {"rank": ["case", "number"]})
-    assert [p.name for p in make_players(names, {"rank": ["rank", "case"]})] == ["rank", "number"]
+        make_feature_sets(names, {"rank": ["case", "number"]})
+    assert [p.name for p in make_feature_sets(names, {"rank": ["rank", "case"]})] == ["rank", "number"]
 
 
 def test_unknown_importance(data: tuple) -> None:

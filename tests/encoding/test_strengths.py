@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from thinkalike.encoding.crossval import cross_validate, layer_target, make_plan
-from thinkalike.encoding.importance import make_players
+from thinkalike.encoding.importance import make_feature_sets
 from thinkalike.encoding.settings import make_settings
 from thinkalike.encoding.solvers import solve_nonnegative, solve_nonnegative_many
 from thinkalike.encoding.strengths import plan_strengths, strengths
@@ -55,7 +55,7 @@ def test_strengths_are_least_squares_over_pairs_with_presence_set_apart(table, o
     X = np.random.default_rng(0).normal(size=(60, 7)) + 3 * (table["kind"] == "a").to_numpy()[:, None]
     fold = np.arange(60) % 3
     differences = code_features(table, ordered=ordered)
-    plan = plan_strengths(differences, make_players(differences.names), fold)
+    plan = plan_strengths(differences, make_feature_sets(differences.names), fold)
     found = strengths(plan, layer_target(X, make_settings(ordered=ordered), 60))
     expected = [on_pairs(table, X, np.flatnonzero(fold != k), ordered=ordered) for k in range(3)]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

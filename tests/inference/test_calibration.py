@@ -10,7 +10,7 @@ import pytest
 from benchmarks.calibration import __main__ as calibration
 from benchmarks.calibration.claims import Claim
 
-SMALL = ("null-cka", "agreement-related", "groups-planted", "blocks-planted")
+SMALL = ("null-cka", "agreement-related", "groups-planted", "blocks-planted", "subjects-level")
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -20,7 +20,7 @@ A = [np.hstack([SHARED, RNG.normal(size=(N, k))]) for k in (3, 5)]
 B = [np.hstack([SHARED, RNG.normal(size=(N, k))]) for k in (4, 6, 9)]
 
 
-@pytest.mark.parametrize("measure", [*PAIR_FORMS, "procrustes", "mutual-knn", "pwcca"])
+@pytest.mark.parametrize("measure", [*PAIR_FORMS, "procrustes", "mutual-knn", "pwcca", "cknna", "rsa-rho-a"])
 def test_every_entry_is_the_measure_of_reordered_items(measure: str) -> None:
     orders = sentence_orders(None, N, n=3)
     observed, null = null_values(measure, A, B, orders)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import ortho_group
 from scipy.stats import t as student
 
-from thinkalike.inference.separation import separations
+from thinkalike.inference.separation import _turned, separations
 
 TEN = np.repeat([0, 1], 5)
 
@@ -27,6 +29,18 @@ def by_hand(V: np.ndarray, codes: np.ndarray) -> float:
     return float(np.mean(between) - np.mean(within))
 
 
+def T_of(V: np.ndarray, codes: np.ndarray) -> float:
+    """Q over its jackknife error, by hand."""
+    left_out = np.array(
+        [by_hand(np.delete(np.delete(V, i, 0), i, 1), np.delete(codes, i)) for i in range(len(codes))]
+    )
+    variance = sum(
+        (n - 1) / n * ((left_out[codes == g] - left_out[codes == g].mean()) ** 2).sum()
+        for g, n in enumerate(np.bincount(codes))
+    )
+    return by_hand(V, codes) / float(np.sqrt(variance))
+
+
 def relabelled(codes: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack([codes, *(rng.permutation(codes) for _ in range(n))])
 
@@ -37,19 +51,10 @@ def test_value_p_and_upper_end_by_brute_force(codes: np.ndarray) -> None:
     V = points(rng, codes, apart=1.0, spread=(1.0, 2.0, 1.0))
     labels = relabelled(codes, 60, rng)
 
-    def statistic(one: np.ndarray) -> tuple[float, float]:
-        left_out = np.array(
-            [by_hand(np.delete(np.delete(V, i, 0), i, 1), np.delete(one, i)) for i in range(10)]
-        )
-        variance = sum(
-            (n - 1) / n * ((left_out[one == g] - left_out[one == g].mean()) ** 2).sum()
-            for g, n in enumerate(np.bincount(one))
-        )
-        return by_hand(V, one), float(np.sqrt(variance))
-
     found = separations(V[None], codes, labels)[0]
-    value, error = statistic(codes)
-    T = np.array([np.divide(*statistic(one)) for one in labels])
+    value = by_hand(V, codes)
+    error = value / T_of(V, codes)
+    T = np.array([T_of(V, one) for one in labels])
     assert found.value == pytest.approx(value)
     assert found.p == (T[0] - 1e-9 <= T).mean()
     free = 10 - len(np.unique(codes))
@@ -98,3 +103,34 @@ def test_level_and_lack_of_bias_whatever_the_spread(spread: tuple[float, float])
     assert 0.01 <= np.mean([one.p <= 0.05 for one in found]) <= 0.10
     values = np.array([one.value for one in found])
     assert abs(values.mean()) <= 3 * values.std() / np.sqrt(len(values))
+
+
+def test_turned_models_by_brute_force() -> None:
+    """T of points that were turned around the centre of their group, with scipy's rotations."""
+    rng, codes = np.random.default_rng(5), np.repeat([0, 1], [4, 7])
+    X = rng.normal(size=(11, 3)) * np.array([3.0, 1.0])[codes][:, None]
+
+    expected = []
+    for _ in range(400):
+        Y = np.empty_like(X)
+        for g, n in enumerate((4, 7)):
+            own = X[codes == g] - X[codes == g].mean(axis=0)
+            Y[codes == g] = np.sqrt(n / (n - 1)) * ortho_group.rvs(n, random_state=rng) @ own
+        expected.append(T_of(squareform(pdist(Y, "sqeuclidean")), codes))
+    found = _turned(squareform(pdist(X, "sqeuclidean"))[None], codes, 4000, seed=0)[0]
+    for level in (0.25, 0.5, 0.75, 0.95):
+        below = (found <= np.quantile(expected, level)).mean()
+        assert abs(below - level) < 4 * np.sqrt(level * (1 - level) / 400)
+
+
+def test_p_is_the_larger_of_relabelled_and_turned() -> None:
+    rng, codes = np.random.default_rng(6), np.repeat([0, 1], [5, 15])
+    larger = 0
+    for _ in range(20):
+        V = points(rng, codes, apart=1.0, spread=(3.0, 1.0))[None]
+        found = separations(V, codes, relabelled(codes, 199, rng), seed=0)[0]
+        turned = _turned(V, codes, 200, seed=0)[0]
+        share = (1 + (turned >= T_of(V[0], codes)).sum()) / 201
+        assert found.p >= share - 1e-9
+        larger += found.p == pytest.approx(share)
+    assert 0 < larger < 20  # now the one, now the other

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from thinkalike import comparison
 from thinkalike.errors import InvalidInput
 from thinkalike.measures import MEASURES
 from thinkalike.measures.describe import main, measures_table, renewed
@@ -26,13 +27,13 @@ def test_every_measure_has_its_row() -> None:
 
 def test_a_row_by_hand() -> None:
     assert (
-        "| `pwcca` | similarity | 0 … 1 | ✓ | ✓ | ✓ of Y | ✓ of Y |  | nd² + d³ | Morcos et al. 2018 |"
+        "| `pwcca` | similarity | 0 … 1 | ✓ | ✓ | ✓ | ✓ of Y | ✓ of Y |  | nd² + d³ | Morcos et al. 2018 |"
         in measures_table().splitlines()
     )
 
 
 def test_every_name_that_the_page_uses_exists() -> None:
-    known = {*MEASURES, "ta.explain", "probe_layers"}
+    known = {*MEASURES, "ta.explain", "probe_layers", *comparison.__all__}
     in_short = (
         PAGE.read_text(encoding="utf-8").partition("## In short")[2].partition("The published names")[0]
     )

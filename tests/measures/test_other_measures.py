@@ -70,6 +70,19 @@ class TestRDMs:
         assert sampled != whole
         assert sampled == pytest.approx(whole, abs=0.05)
 
+    @pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])
+    def test_angles_far_from_the_origin(self, related_layers: Layers, offset: float) -> None:
+        X, Y = (layer + offset for layer in related_layers(noise=0.5))
+
+        def angles(layer: np.ndarray) -> np.ndarray:
+            exact = layer.astype(np.longdouble)  # half the squared distance of directions is 1 - cosine
+            unit = exact / np.sqrt((exact**2).sum(axis=1, keepdims=True))
+            i, j = np.triu_indices(len(unit), 1)
+            return ((unit[i] - unit[j]) ** 2).sum(axis=1).astype(np.float64)
+
+        expected = np.corrcoef(angles(X), angles(Y))[0, 1]
+        assert MEASURES["rsa-cosine-pearson"](X, Y) == pytest.approx(expected, abs=1e-6)
+
     @pytest.mark.parametrize("name", ["rsa", "rsa-pearson", "rsa-kendall"])
     def test_items_that_are_all_equally_far_apart(self, name: str) -> None:
         X = np.eye(6)

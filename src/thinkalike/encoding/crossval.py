@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np
@@ -133,7 +133,7 @@ class CrossValidation:
 
 
 def cross_validate(
-    features: Features, layers: Layers, *, plan: EncodingPlan | PairPlan | None = None, **options: Option
+    features: Features, layers: Layers, *, plan: EncodingPlan | PairPlan | None = None, **options: object
 ) -> CrossValidation:
     """Fit MLEM to each layer on all folds but one, and judge it on that one.
 
@@ -198,7 +198,7 @@ class LayerJudge:
     def of(cls, plan: EncodingPlan | PairPlan) -> LayerJudge:
         """Strengths are on the items outside each fold; with folds over pairs, on all items."""
         fold = None if isinstance(plan, PairPlan) else plan.fold
-        return cls(plan, plan_strengths(plan.differences, plan.players, fold))
+        return cls(plan, plan_strengths(plan.differences, plan.feature_sets, fold))
 
     def __call__(self, label: Layer, X: npt.ArrayLike) -> JudgedLayer:
         """Judge one layer (n_items, n_units), which errors call by its label."""
@@ -237,16 +237,9 @@ class LayerJudge:
         """The layers together."""
         plan = self.plan
         stacked = {
-            name: np.stack([getattr(one, name) for one in found])
-            for name in (
-                "scores",
-                "importance",
-                "weights",
-                "strengths",
-                "intercepts",
-                "alphas",
-                "alpha_curves",
-            )
+            field.name: np.stack([getattr(one, field.name) for one in found])
+            for field in fields(JudgedLayer)
+            if field.name not in ("n_pairs", "sampled")
         }
         sampled = any(one.sampled for one in found)
         return CrossValidation(

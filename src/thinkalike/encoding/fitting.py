@@ -66,7 +66,7 @@ def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
             fit,
             test.patterns,
             tested[k],
-            plan.players,
+            plan.feature_sets,
             test.space,
         )
         fits.append(FoldFit(evaluation, float(alpha), curve))

@@ -31,18 +31,18 @@ ROUNDING = 1e-12  # two ρ that differ by less are the same: τ_w would make a r
 
 
 @dataclass(frozen=True)
-class Player:
-    """A feature or a group of features that is asked about as one; `features` are indices, sorted."""
+class FeatureSet:
+    """One feature, or several that are asked about as one; `features` are indices, sorted."""
 
     name: str
     features: np.ndarray
 
 
-def make_players(
+def make_feature_sets(
     names: Sequence[str], groups: Mapping[str, Sequence[str]] | None = None
-) -> tuple[Player, ...]:
+) -> tuple[FeatureSet, ...]:
     """The declared groups, then each feature that is in none of them."""
-    players, taken = [], set[str]()
+    feature_sets, taken = [], set[str]()
     for group, members in (groups or {}).items():
         if isinstance(members, str) or not members:
             raise InvalidInput(f"The group {group!r} must be a list of features, got {members!r}.")
@@ -52,18 +52,18 @@ def make_players(
             if member in taken:
                 raise InvalidInput(f"The feature {member!r} is in two groups: put it in one.")
             taken.add(member)
-        players.append(Player(group, np.sort([names.index(m) for m in members])))
-    players += [Player(name, np.array([f])) for f, name in enumerate(names) if name not in taken]
-    seen = [p.name for p in players]
+        feature_sets.append(FeatureSet(group, np.sort([names.index(m) for m in members])))
+    feature_sets += [FeatureSet(name, np.array([f])) for f, name in enumerate(names) if name not in taken]
+    seen = [p.name for p in feature_sets]
     if len(set(seen)) < len(seen):
         clash = next(name for name in seen if seen.count(name) > 1)
         raise InvalidInput(f"The group {clash!r} has the name of a feature outside it: rename the group.")
-    return tuple(players)
+    return tuple(feature_sets)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What patterns become when a player's part of them is exchanged.
+    """What patterns become when a set's part of them is exchanged.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class PatternSpace:
-    """All patterns that exchanging one player at a time can make.
+    """All patterns that exchanging one set of features at a time can make.
 
     Attributes
     ----------
@@ -93,13 +93,13 @@ class PatternSpace:
     exchanges: tuple[Exchange, ...]
 
 
-def pattern_space(patterns: PairPatterns, players: Sequence[Player]) -> PatternSpace | None:
+def pattern_space(patterns: PairPatterns, feature_sets: Sequence[FeatureSet]) -> PatternSpace | None:
     """The space of exchanged patterns; None if they cannot be numbered or their combinations are too many."""
     if patterns.keys is None:
         return None
     splits, total = [], 0
-    for player in players:
-        parts = patterns.coder.part(patterns.keys, player.features)
+    for feature_set in feature_sets:
+        parts = patterns.coder.part(patterns.keys, feature_set.features)
         part_keys, part = np.unique(parts, return_inverse=True)
         rest_keys, rest = np.unique(patterns.keys - parts, return_inverse=True)
         total += len(part_keys) * len(rest_keys)
@@ -128,7 +128,7 @@ class Evaluation:
     coefficients: Coefficients
     patterns: PairPatterns
     ranked: RankedPairs
-    players: tuple[Player, ...]
+    feature_sets: tuple[FeatureSet, ...]
     space: PatternSpace | None
 
     @cached_property
@@ -153,11 +153,11 @@ class Evaluation:
 
     @cached_property
     def undefined(self) -> np.ndarray:
-        """For each player, whether all its features have one level among the judged or the fitted pairs."""
+        """For each set, whether all its features have one level among the judged or the fitted pairs."""
         fitted = np.array([self.moments.sums[self.design.columns_of(np.array([f]))].max() > 0
                            for f in range(self.design.n_features)])  # fmt: skip
         varies = self.patterns.varies & fitted
-        return np.array([not varies[p.features].any() for p in self.players])
+        return np.array([not varies[p.features].any() for p in self.feature_sets])
 
 
 def drop(score: float | np.ndarray, without: np.ndarray | float) -> np.ndarray:
@@ -167,7 +167,7 @@ def drop(score: float | np.ndarray, without: np.ndarray | float) -> np.ndarray:
 
 
 def expected_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
-    """ρ less its expectation when a player's differences are permuted over pairs; of shape (n_players,).
+    """ρ less its expectation when a set's differences are permuted over pairs; of shape (n_sets,).
 
     Permuting makes them independent of the rest with the same distribution: every pattern splits over it.
     Equal to the mean over random permutations up to O(1/n_pairs). Where patterns are too many, seeded
@@ -189,12 +189,12 @@ def expected_importance(evaluation: Evaluation, *, n_permutations: int, seed: in
 
 
 def permutation_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
-    """ρ less its mean over seeded permutations of a player's differences over pairs (Salle et al. 2024)."""
+    """ρ less its mean over seeded permutations of a set's differences over pairs (Salle et al. 2024)."""
     return _permuted(evaluation, n_permutations, seed, over="pairs")
 
 
 def stimuli_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
-    """ρ less its mean over seeded permutations of a player's values over items, differences computed anew."""
+    """ρ less its mean over seeded permutations of a set's values over items, differences computed anew."""
     if evaluation.patterns.is_sample:
         raise InvalidInput(
             "Importance by permuted stimuli needs all pairs, but these are a sample: use method='expected'."
@@ -203,9 +203,9 @@ def stimuli_importance(evaluation: Evaluation, *, n_permutations: int, seed: int
 
 
 def conditional_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
-    """ρ less its expectation when a player's differences are permuted among pairs alike in all the others.
+    """ρ less its expectation when a set's differences are permuted among pairs alike in all the others.
 
-    So it asks what a player adds to the rest, and no pair gets a combination of differences that no pair has.
+    So it asks what a set adds to the rest, and no pair gets a combination of differences that no pair has.
     Pairs of one remainder keep their predictions and share their observed ranks: the rank sum of a pattern
     becomes its number of pairs times the mean rank of its remainder. Strobl et al. 2008 for forests.
     """
@@ -217,8 +217,8 @@ def conditional_importance(evaluation: Evaluation, *, n_permutations: int, seed:
         )
     group, n_groups = tie_groups(evaluation.predict(patterns.values))
     scores = []
-    for player in evaluation.players:
-        remainder = patterns.keys - patterns.coder.part(patterns.keys, player.features)
+    for feature_set in evaluation.feature_sets:
+        remainder = patterns.keys - patterns.coder.part(patterns.keys, feature_set.features)
         _, rest = np.unique(remainder, return_inverse=True)
         mean = np.bincount(rest, weights=table.ranks) / np.bincount(rest, weights=table.counts)
         shared = table.counts * mean[rest]
@@ -227,27 +227,27 @@ def conditional_importance(evaluation: Evaluation, *, n_permutations: int, seed:
 
 
 def drop_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
-    """ρ less that of a model fitted without the player."""
-    without = [evaluation.score_without(p.features) for p in evaluation.players]
+    """ρ less that of a model fitted without the set."""
+    without = [evaluation.score_without(p.features) for p in evaluation.feature_sets]
     return drop(evaluation.score, np.array(without))
 
 
 def shapley_importance(evaluation: Evaluation, *, n_permutations: int, seed: int) -> np.ndarray:
-    """Shapley values of ρ, every coalition of players fitted anew; ρ of none is 0, and the values sum to ρ.
+    """Shapley values of ρ, every coalition of sets fitted anew; ρ of none is 0, and the values sum to ρ.
 
-    Exact for up to 12 players; above, the mean over seeded orders of the players.
+    Exact for up to 12 sets; above, the mean over seeded orders of them.
     """
-    players = evaluation.players
-    everyone = frozenset(range(len(players)))
+    feature_sets = evaluation.feature_sets
+    everyone = frozenset(range(len(feature_sets)))
     known: dict[frozenset[int], float] = {}
 
     def value(coalition: frozenset[int]) -> float:
         if coalition not in known:
-            out = itertools.chain.from_iterable(players[p].features for p in everyone - coalition)
+            out = itertools.chain.from_iterable(feature_sets[p].features for p in everyone - coalition)
             known[coalition] = evaluation.score_without(out)
         return known[coalition]
 
-    n = len(players)
+    n = len(feature_sets)
     shares = np.zeros(n)
     if n <= MAX_EXACT_SHAPLEY:
         for p in range(n):
@@ -272,7 +272,7 @@ def _given(name: str, given: object) -> Importance:
     if not callable(given):
         raise InvalidInput(
             f"The importance {name!r} is {given!r}: give a function (Evaluation, *, n_permutations, seed) → "
-            "array of shape (n_players,)."
+            "array of shape (n_sets,)."
         )
     return given
 
@@ -292,26 +292,28 @@ IMPORTANCES: Registry[Importance] = Registry(
     },
     accept=_given,
 )
-"""Name → function (Evaluation, *, n_permutations, seed) → importances (n_players,)"""
+"""Name → function (Evaluation, *, n_permutations, seed) → importances (n_sets,)"""
 
 
 def importance(
     evaluation: Evaluation, *, method: str = "expected", n_permutations: int = 20, seed: int = 0
 ) -> np.ndarray:
-    """The importance of each player, of shape (n_players,); NaN where its features have one level."""
+    """The importance of each set of features, of shape (n_sets,); NaN where its features have one level."""
     values = IMPORTANCES[method](evaluation, n_permutations=n_permutations, seed=seed)
     return np.where(evaluation.undefined, np.nan, values)
 
 
-def interaction_players(n_features: int) -> tuple[Player, ...]:
+def interaction_sets(n_features: int) -> tuple[FeatureSet, ...]:
     """Each feature, then each pair of features in the order of the upper triangle."""
-    singles = [Player(str(f), np.array([f])) for f in range(n_features)]
-    pairs = [Player(f"{f},{g}", np.array([f, g])) for f, g in itertools.combinations(range(n_features), 2)]
+    singles = [FeatureSet(str(f), np.array([f])) for f in range(n_features)]
+    pairs = [
+        FeatureSet(f"{f},{g}", np.array([f, g])) for f, g in itertools.combinations(range(n_features), 2)
+    ]
     return (*singles, *pairs)
 
 
 def interactions_from(values: np.ndarray, n_features: int) -> np.ndarray:
-    """importance(f and g) − importance(f) − importance(g), from the values of `interaction_players`.
+    """importance(f and g) − importance(f) − importance(g), from the values of `interaction_sets`.
 
     Of shape (n_features, n_features), symmetric, with the features' own importance on the diagonal.
     """
@@ -324,7 +326,7 @@ def interactions_from(values: np.ndarray, n_features: int) -> np.ndarray:
 def _permuted(evaluation: Evaluation, n_permutations: int, seed: int, *, over: str) -> np.ndarray:
     rng = np.random.default_rng(seed)
     permuted_score = _by_pairs if evaluation.space is None else _by_patterns
-    means = np.empty(len(evaluation.players))
+    means = np.empty(len(evaluation.feature_sets))
     for k in range(len(means)):
         score = permuted_score(evaluation, k, over)
         means[k] = np.mean([score(int(s)) for s in rng.integers(1, 2**62, n_permutations)])
@@ -332,7 +334,7 @@ def _permuted(evaluation: Evaluation, n_permutations: int, seed: int, *, over: s
 
 
 def _by_patterns(evaluation: Evaluation, k: int, over: str) -> Callable[[int], float]:
-    """A function of the seed: ρ when player k is permuted over pairs or items."""
+    """A function of the seed: ρ when set k is permuted over pairs or items."""
     patterns, space, ranked = evaluation.patterns, evaluation.space, evaluation.ranked
     assert space is not None
     e = space.exchanges[k]
@@ -357,7 +359,7 @@ def _by_patterns(evaluation: Evaluation, k: int, over: str) -> Callable[[int], f
 def _by_pairs(evaluation: Evaluation, k: int, over: str) -> Callable[[int], float]:
     """The same where every pair is its own pattern: predictions pair by pair."""
     patterns, ranked = evaluation.patterns, evaluation.ranked
-    features = evaluation.players[k].features
+    features = evaluation.feature_sets[k].features
     every_pair = RankTable(np.ones(patterns.n_pairs), ranked.of_pairs, ranked.table.spread)
 
     def score(seed: int) -> float:

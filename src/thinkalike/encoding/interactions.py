@@ -10,11 +10,10 @@ import pandas as pd
 from scipy import stats
 
 from thinkalike.encoding.crossval import fit_layer, make_plan
-from thinkalike.encoding.importance import importance, interaction_players, interactions_from, pattern_space
+from thinkalike.encoding.importance import importance, interaction_sets, interactions_from, pattern_space
 from thinkalike.encoding.plan import Features
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import UnknownName
-from thinkalike.types import Option
 
 INTERACTION_METHODS = ("expected", "drop")
 
@@ -92,7 +91,7 @@ class Interactions:
 
 
 def compare_interactions(
-    features: Features, X: npt.ArrayLike, *, confidence: float = 0.95, **options: Option
+    features: Features, X: npt.ArrayLike, *, confidence: float = 0.95, **options: object
 ) -> InteractionComparison:
     """Say whether interactions are needed: held-out ρ of full against diagonal W, on the same folds.
 
@@ -144,7 +143,7 @@ def interaction_importance(
     *,
     method: str = "expected",
     interactions: bool = True,
-    **options: Option,
+    **options: object,
 ) -> Interactions:
     """importance(f and g together) − importance(f) − importance(g), on held-out folds.
 
@@ -177,11 +176,11 @@ def interaction_importance(
         raise UnknownName.among("interaction importance", method, INTERACTION_METHODS)
     plan = make_plan(features, **{**options, "interactions": interactions, "importance": method})
     names = plan.differences.names
-    players = interaction_players(len(names))
+    feature_sets = interaction_sets(len(names))
     values = []
     for k, fit in enumerate(fit_layer(plan, X)):
-        space = pattern_space(fit.evaluation.patterns, players) if method == "expected" else None
-        asked = replace(fit.evaluation, players=players, space=space)
+        space = pattern_space(fit.evaluation.patterns, feature_sets) if method == "expected" else None
+        asked = replace(fit.evaluation, feature_sets=feature_sets, space=space)
         found = importance(
             asked, method=method, n_permutations=plan.settings.n_permutations, seed=plan.settings.seed + k
         )

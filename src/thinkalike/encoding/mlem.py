@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.designs import Design, make_design
 from thinkalike.encoding.fitting import fit_items
-from thinkalike.encoding.importance import PERMUTING, Evaluation, importance, make_players, pattern_space
+from thinkalike.encoding.importance import PERMUTING, Evaluation, importance, make_feature_sets, pattern_space
 from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.encoding.moments import Coefficients
 from thinkalike.encoding.pairfolds import fit_all_pairs
@@ -167,9 +167,9 @@ class MLEM(BaseEstimator):
         """
         check_is_fitted(self)
         settings = change_settings(self.settings_, importance=method, n_permutations=n_permutations)
-        players = make_players(list(self.weights_.index), groups)
+        feature_sets = make_feature_sets(list(self.weights_.index), groups)
         patterns, ranked = self._judged(features, X)
-        space = pattern_space(patterns, players) if settings.importance in PERMUTING else None
+        space = pattern_space(patterns, feature_sets) if settings.importance in PERMUTING else None
         warn_of_sampling([space], settings)
         evaluation = Evaluation(
             self._design,
@@ -179,13 +179,13 @@ class MLEM(BaseEstimator):
             self._coefficients,
             patterns,
             ranked,
-            players,
+            feature_sets,
             space,
         )
         values = importance(
             evaluation, method=settings.importance, n_permutations=settings.n_permutations, seed=self.seed
         )
-        return pd.Series(values, index=[p.name for p in players], name="importance")
+        return pd.Series(values, index=[p.name for p in feature_sets], name="importance")
 
     @property
     def is_metric_(self) -> bool:

@@ -13,9 +13,9 @@ from thinkalike.encoding.fitting import FoldFit, smallest_best
 from thinkalike.encoding.importance import (
     PERMUTING,
     Evaluation,
+    FeatureSet,
     PatternSpace,
-    Player,
-    make_players,
+    make_feature_sets,
     pattern_space,
 )
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
@@ -46,7 +46,7 @@ class PairPlan:
     n_items: int
     differences: FeatureDifferences
     design: Design
-    players: tuple[Player, ...]
+    feature_sets: tuple[FeatureSet, ...]
     patterns: PairPatterns
     fold: np.ndarray
     inner: np.ndarray
@@ -55,7 +55,7 @@ class PairPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.players)
+        return tuple(p.name for p in self.feature_sets)
 
     @property
     def n_folds(self) -> int:
@@ -88,17 +88,17 @@ def plan_pairs(
     rng = np.random.default_rng(chosen.seed)
     fold = rng.permutation(n_pairs) % chosen.n_folds
     inner = rng.random(n_pairs) >= INNER_TRAINING_SHARE
-    players = make_players(differences.names, groups)
+    feature_sets = make_feature_sets(differences.names, groups)
     tests = []
     for k in range(chosen.n_folds):
         own = patterns.select(np.flatnonzero(fold == k))
         wanted = chosen.importance in PERMUTING
-        tests.append((own, pattern_space(own, players) if wanted else None))
+        tests.append((own, pattern_space(own, feature_sets) if wanted else None))
     warn_of_sampling([space for _, space in tests], chosen)
     design = make_design(chosen.design, len(differences.names))
     columns = design.expand(patterns.values)
     return PairPlan(
-        chosen, len(table), differences, design, players, patterns, fold, inner, columns, tuple(tests)
+        chosen, len(table), differences, design, feature_sets, patterns, fold, inner, columns, tuple(tests)
     )
 
 
@@ -114,7 +114,7 @@ def fit_pairs(plan: PairPlan, target: Target) -> list[FoldFit]:
         fit = fit_moments(moments, plan.design, alpha=alpha, intercept=plan.settings.intercept)
         ranked = rank_values(observed[plan.fold == k], own, rounding)
         evaluation = Evaluation(
-            plan.design, moments, alpha, plan.settings.intercept, fit, own, ranked, plan.players, space
+            plan.design, moments, alpha, plan.settings.intercept, fit, own, ranked, plan.feature_sets, space
         )
         fits.append(FoldFit(evaluation, alpha, curve))
     return fits

@@ -105,6 +105,46 @@ def all_pair_keys(
         start += len(keys)
 
 
+@compiled(nogil=True)
+def sum_by_item(
+    y: np.ndarray, ids: np.ndarray, fold: np.ndarray, columns: np.ndarray, out: np.ndarray
+) -> None:
+    """Σ_j y_ij · columns[pattern of (i, j)] over the items j of each fold.
+
+    `y` and `ids` are of all pairs, in condensed order; `out` has shape (n_items, n_folds, n_columns).
+    """
+    n, p = len(fold), 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            distance, column, to_i, to_j = y[p], columns[ids[p]], out[i, fold[j]], out[j, fold[i]]
+            for c in range(len(column)):
+                to_i[c] += distance * column[c]
+                to_j[c] += distance * column[c]
+            p += 1
+
+
+@compiled(nogil=True)
+def sum_among(
+    y: np.ndarray,
+    ids: np.ndarray,
+    fold: np.ndarray,
+    items: np.ndarray,
+    u: np.ndarray,
+    n: int,
+    out: np.ndarray,
+) -> None:
+    """Σ u_i u_j y_ij over the pairs of some of the `n` items, by folds and pattern, added to `out`.
+
+    `items` rise; `out` has shape (n_folds, n_folds, n_patterns), where a pair is in one order of its folds.
+    """
+    for a in range(len(items)):
+        i = items[a]
+        start, of_fold = i * n - i * (i + 1) // 2 - i - 1, out[fold[i]]
+        for b in range(a + 1, len(items)):
+            p = start + items[b]
+            of_fold[fold[items[b]], ids[p]] += u[a] * u[b] * y[p]
+
+
 @compiled(nogil=True, fastmath={"contract", "nsz"})
 def weighted_rank_tables(
     i: np.ndarray,

@@ -15,14 +15,19 @@ from scipy.sparse import issparse
 from thinkalike.encoding.cells import pass_moments
 from thinkalike.encoding.designs import Design, make_design
 from thinkalike.encoding.folds import as_labels, balanced_folds, context_groups, given_folds, groups_by
-from thinkalike.encoding.importance import PERMUTING, PatternSpace, Player, make_players, pattern_space
+from thinkalike.encoding.importance import (
+    PERMUTING,
+    FeatureSet,
+    PatternSpace,
+    make_feature_sets,
+    pattern_space,
+)
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import QuadraticTarget, Target
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
-from thinkalike.types import Option
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
@@ -60,7 +65,7 @@ class EncodingPlan:
     kept: np.ndarray
     differences: FeatureDifferences
     design: Design
-    players: tuple[Player, ...]
+    feature_sets: tuple[FeatureSet, ...]
     fold: np.ndarray
     block: np.ndarray
     tests: tuple[JudgedPairs, ...]
@@ -71,7 +76,7 @@ class EncodingPlan:
     @property
     def names(self) -> tuple[str, ...]:
         """What has an importance: declared groups, then the features outside them."""
-        return tuple(p.name for p in self.players)
+        return tuple(p.name for p in self.feature_sets)
 
     @property
     def n_folds(self) -> int:
@@ -116,7 +121,7 @@ def plan_encoding(
     folds: npt.ArrayLike | None = None,
     duplicates: str = "together",
     coded: FeatureDifferences | None = None,
-    **settings: Option,
+    **settings: object,
 ) -> EncodingPlan:
     """Code the features, make the folds, and find the patterns of their pairs.
 
@@ -159,8 +164,8 @@ def plan_encoding(
         fold = balanced_folds(differences, n_folds=chosen.n_folds, groups=label, seed=chosen.seed)
         check_sizes(fold)
     block = _blocks(differences, fold, label, chosen)
-    players = make_players(differences.names, groups)
-    tests = judge_each(differences, fold, chosen, players)
+    feature_sets = make_feature_sets(differences.names, groups)
+    tests = judge_each(differences, fold, chosen, feature_sets)
     halved = int(block.max()) > int(fold.max())
     validations = judge_each(differences, block, chosen, None) if halved else tests
     sets = _training_sets(fold, block, with_inner=chosen.alpha == "cv")
@@ -169,7 +174,18 @@ def plan_encoding(
     if chosen.design == "diagonal":
         side = feature_side(differences, block, nested_sets(int(block.max()) + 1, sets))
     return EncodingPlan(
-        chosen, len(table), kept, differences, design, players, fold, block, tests, validations, sets, side
+        chosen,
+        len(table),
+        kept,
+        differences,
+        design,
+        feature_sets,
+        fold,
+        block,
+        tests,
+        validations,
+        sets,
+        side,
     )
 
 
@@ -209,22 +225,26 @@ def judge(
     differences: FeatureDifferences,
     items: np.ndarray,
     settings: Settings,
-    players: tuple[Player, ...] | None,
+    feature_sets: tuple[FeatureSet, ...] | None,
 ) -> JudgedPairs:
-    """The pairs among some items; with players, also what their exchange can make of the patterns."""
+    """The pairs among some items; with feature sets, also what their exchange can make of the patterns."""
     patterns = find_patterns(differences.take(items), max_pairs=settings.max_pairs, seed=settings.seed)
-    wanted = players is not None and settings.importance in PERMUTING
-    return JudgedPairs(items, patterns, pattern_space(patterns, players or ()) if wanted else None)
+    wanted = feature_sets is not None and settings.importance in PERMUTING
+    return JudgedPairs(items, patterns, pattern_space(patterns, feature_sets or ()) if wanted else None)
 
 
 def judge_each(
-    differences: FeatureDifferences, part: np.ndarray, settings: Settings, players: tuple[Player, ...] | None
+    differences: FeatureDifferences,
+    part: np.ndarray,
+    settings: Settings,
+    feature_sets: tuple[FeatureSet, ...] | None,
 ) -> tuple[JudgedPairs, ...]:
     """The pairs among the items of each part 0, 1, …"""
     judged = tuple(
-        judge(differences, np.flatnonzero(part == k), settings, players) for k in range(int(part.max()) + 1)
+        judge(differences, np.flatnonzero(part == k), settings, feature_sets)
+        for k in range(int(part.max()) + 1)
     )
-    if players is not None:
+    if feature_sets is not None:
         warn_of_sampling([j.space for j in judged], settings)
     return judged
 

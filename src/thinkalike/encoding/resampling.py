@@ -16,7 +16,8 @@ from scipy.sparse import csr_array
 
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
 from thinkalike.encoding.importance import drop
-from thinkalike.encoding.pairkernels import judge_resamples, weighted_rank_tables
+from thinkalike.encoding.pairkernels import judge_resamples, sum_among, sum_by_item, weighted_rank_tables
+from thinkalike.encoding.patterns import PatternCoder
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
 from thinkalike.encoding.scoring import TIE
 from thinkalike.encoding.settings import Settings
@@ -24,7 +25,6 @@ from thinkalike.encoding.solvers import solve_nonnegative_many
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
 from thinkalike.pairs.ranks import sort_distances
-from thinkalike.types import Matrix
 
 LANES = 32
 PARTS = 10
@@ -54,7 +54,8 @@ class ResamplingPlan:
     multiplicities : array of shape (n_resamples, n_kept)
     n_pairs : array of shape (n_folds, n_resamples), the weight of the training pairs
     sums : array of shape (n_folds, n_resamples, n_features);  grams : the same with one more axis of features
-    differences : for each feature its squared differences of shape (n_kept, n_kept), as bits if 0 or 1
+    patterns : array of shape (n_patterns, n_features), squared differences
+    ids : the pattern of every pair of kept items, in condensed order
     """
 
     plan: EncodingPlan
@@ -62,7 +63,8 @@ class ResamplingPlan:
     n_pairs: np.ndarray
     sums: np.ndarray
     grams: np.ndarray
-    differences: tuple[np.ndarray, ...]
+    patterns: np.ndarray
+    ids: np.ndarray
 
 
 def leave_out(clusters: object, *, n_resamples: int = 20, seed: int = 0) -> tuple[np.ndarray, int]:
@@ -163,12 +165,9 @@ def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> Resampling
         )
     w = w[:, plan.kept].astype(float)
     n_pairs, sums, grams = _feature_moments(plan, w)
-    everyone = np.arange(len(plan.kept))
-    differences = []
-    for f in plan.differences.features:
-        M = f.squared_differences(everyone[:, None], everyone[None, :])
-        differences.append(M.astype(bool) if f.is_indicator else M)
-    return ResamplingPlan(plan, w, n_pairs, sums, grams, tuple(differences))
+    coder = PatternCoder(plan.differences)
+    keys, ids = np.unique(coder.all_keys(), return_inverse=True)
+    return ResamplingPlan(plan, w, n_pairs, sums, grams, coder.values(keys), ids.astype(np.int32))
 
 
 def _feature_moments(plan: EncodingPlan, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -203,7 +202,7 @@ def _feature_moments(plan: EncodingPlan, w: np.ndarray) -> tuple[np.ndarray, np.
     return n_pairs, sums, grams
 
 
-def resample(resamples: ResamplingPlan, X: Matrix, alphas: Sequence[float] | np.ndarray) -> Resampled:
+def resample(resamples: ResamplingPlan, X: np.ndarray, alphas: Sequence[float] | np.ndarray) -> Resampled:
     """Fit and judge one layer in every resample.
 
     Parameters
@@ -264,23 +263,30 @@ def _fit(
 def _training_sums(resamples: ResamplingPlan, target: Target) -> tuple[np.ndarray, np.ndarray]:
     """Σ M_f y of shape (n_folds, n_resamples, n_features) and Σ y, over the training pairs of each fold.
 
-    The sum over the pairs outside a fold is that over all, less those with one item in the fold.
+    With u = 1 − w, which is 0 for whatever counts once, wᵀHw = 1ᵀH1 − 2 uᵀH1 + uᵀHu: only pairs of items that
+    a resample changes are gone through again. All sums are by the folds of the two items.
     """
-    plan, w = resamples.plan, resamples.multiplicities
-    everyone = np.arange(len(plan.kept))
-    Y = target.block(everyone, everyone)
-    np.fill_diagonal(Y, 0.0)
-    n_features = len(resamples.differences)
-    cross = np.empty((plan.n_folds, len(w), n_features + 1))
-    for f in range(n_features + 1):
-        H = Y if f == n_features else resamples.differences[f] * Y
-        reached = (H @ w.T) * w.T  # (n_kept, n_resamples)
-        whole = reached.sum(axis=0)
-        for k in range(plan.n_folds):
-            inside = plan.fold == k
-            own = w[:, inside]
-            among = ((own @ H[np.ix_(inside, inside)]) * own).sum(axis=1)
-            cross[k, :, f] = (whole - 2 * reached[inside].sum(axis=0) + among) / 2
+    plan, u = resamples.plan, 1.0 - resamples.multiplicities
+    y, _ = target.within(np.arange(len(plan.kept)))
+    columns = np.column_stack([resamples.patterns, np.ones(len(resamples.patterns))])
+    n_folds, n_columns = plan.n_folds, columns.shape[1]
+    reached = np.zeros((len(plan.kept), n_folds, n_columns))  # of each item to those of a fold
+    sum_by_item(y, resamples.ids, plan.fold, columns, reached)
+    sums = np.empty((len(u), n_folds, n_folds, n_columns))
+    for r, one in enumerate(u):
+        changed, among = np.flatnonzero(one), np.zeros((n_folds, n_folds, len(columns)))
+        sum_among(y, resamples.ids, plan.fold, changed, one[changed], len(one), among)
+        sums[r] = among @ columns
+    for k in range(n_folds):
+        inside = plan.fold == k
+        own = reached[inside].reshape(int(inside.sum()), -1)
+        sums[:, k] += (own.sum(axis=0) / 2 - u[:, inside] @ own).reshape(len(u), n_folds, n_columns)
+    whole = sums.sum(axis=(1, 2))
+    # What goes on between two folds is in both orders of them: its row and its column leave a fold out.
+    without = [
+        whole - sums[:, k].sum(axis=1) - sums[:, :, k].sum(axis=1) + sums[:, k, k] for k in range(n_folds)
+    ]
+    cross = np.stack(without)
     return cross[:, :, :-1], cross[:, :, -1]
 
 
@@ -297,7 +303,7 @@ def _judge(
     assert space is not None  # plan_resamples has seen to it
     counts, ranks, spread = _rank_tables(test, target, w)
     scores = np.full(len(w), np.nan)
-    permuted = np.full((len(w), len(plan.players)), np.nan)
+    permuted = np.full((len(w), len(plan.feature_sets)), np.nan)
     exchanges = space.exchanges
     judge_resamples(
         space.values,
@@ -315,7 +321,9 @@ def _judge(
         permuted,
     )
     varies = (counts @ patterns.values > 0) & trained
-    known = np.stack([varies[:, player.features].any(axis=1) for player in plan.players], axis=1)
+    known = np.stack(
+        [varies[:, feature_set.features].any(axis=1) for feature_set in plan.feature_sets], axis=1
+    )
     return scores, np.where(known, drop(scores[:, None], permuted), np.nan)
 
 

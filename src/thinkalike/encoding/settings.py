@@ -113,7 +113,7 @@ _CHOICES: dict[str, tuple[str, Collection[str]]] = {
 }
 
 
-def make_settings(preset: str = "default", **changes: Option) -> Settings:
+def make_settings(preset: str = "default", **changes: object) -> Settings:
     """The settings of a preset, with changes; a change to None keeps the preset's choice."""
     if preset not in PRESETS:
         raise UnknownName.among("preset", preset, PRESETS)

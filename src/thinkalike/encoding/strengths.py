@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thinkalike.encoding.designs import make_design
-from thinkalike.encoding.importance import Player
+from thinkalike.encoding.importance import FeatureSet
 from thinkalike.encoding.moments import FeatureSide, Moments, feature_side, nested_sets
 from thinkalike.encoding.plan import set_moments
 from thinkalike.pairs.distances import Target
@@ -39,11 +39,11 @@ class StrengthPlan:
     side: FeatureSide
     step: np.ndarray
     """(n_features,) mean squared difference of the pairs that differ"""
-    players: tuple[Player, ...]
+    feature_sets: tuple[FeatureSet, ...]
 
 
 def plan_strengths(
-    differences: FeatureDifferences, players: Sequence[Player], fold: np.ndarray | None = None
+    differences: FeatureDifferences, feature_sets: Sequence[FeatureSet], fold: np.ndarray | None = None
 ) -> StrengthPlan:
     """Prepare the strengths on all items but those of each fold; on all items without folds."""
     presences = tuple(_presence(f) for f in differences.features if not f.counted.all())
@@ -52,18 +52,20 @@ def plan_strengths(
     left_out = (frozenset[int](),) if fold is None else tuple(frozenset({k}) for k in range(fold.max() + 1))
     side = feature_side(columns, block, nested_sets(int(block.max()) + 1, left_out))
     step = np.array([_mean_step(f) for f in differences.features])
-    return StrengthPlan(columns, block, left_out, side, step, tuple(players))
+    return StrengthPlan(columns, block, left_out, side, step, tuple(feature_sets))
 
 
 def strengths(plan: StrengthPlan, target: Target) -> np.ndarray:
-    """The strength of each player, of shape (n_folds, n_players); NaN where the items cannot tell it.
+    """The strength of each set of features, of shape (n_folds, n_sets); NaN where the items cannot tell it.
 
     A group of features has the mean of theirs.
     """
     design = make_design("diagonal", plan.columns.n_features)
     moments = set_moments(plan.columns, target, design, plan.fold, plan.left_out, side=plan.side)
     of_features = np.stack([_of_moments(part, plan.step) for part in moments])
-    return np.stack([of_features[:, player.features].mean(axis=1) for player in plan.players], axis=1)
+    return np.stack(
+        [of_features[:, feature_set.features].mean(axis=1) for feature_set in plan.feature_sets], axis=1
+    )
 
 
 def _of_moments(moments: Moments, step: np.ndarray) -> np.ndarray:

@@ -14,8 +14,9 @@ for having looked at all of them). Pairs of systems are then corrected by Benjam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -25,6 +26,7 @@ from scipy.stats import false_discovery_control
 from thinkalike.inference.relabelling import ENUMERATED, Relabellings, relabelled_taus, relabellings
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer, Row, span_of, systems_of
+from thinkalike.parallel import cores, stream_in_order
 
 FEWEST_FEATURES = 5
 """Of fewer there are at most 24 relabellings, and hardly a p below 0.05: none is given."""
@@ -96,6 +98,7 @@ def relabelling_test(
     strengths: Floats | None,
     rows: Sequence[Row],
     *,
+    untested: Collection[str] = (),
     n_samples: int = 10_000,
     seed: int = 0,
 ) -> Inference:
@@ -107,28 +110,33 @@ def relabelling_test(
     ----------
     effects : (n_rows, n_rows) τ_w of importances.
     strengths : (n_rows, F) without missing values; None, or of fewer than five features: nothing is tested.
+    untested : systems whose strengths are noise, of which no p is given.
     """
     if strengths is not None and strengths.shape[1] < FEWEST_FEATURES:
         strengths = None
     of_strengths = effects if strengths is None else tau_matrix(strengths)
     p_block = np.full(effects.shape, np.nan)
-    blocks = []
+    blocks, kept = dict[tuple[str, str], BlockTest](), dict[tuple[str, str], npt.NDArray[np.bool_]]()
     for a, b in combinations_with_replacement(systems_of(rows), 2):
         in_a, in_b = span_of(rows, a), span_of(rows, b)
-        kept = np.isfinite(effects[in_a, in_b]) & np.isfinite(of_strengths[in_a, in_b])
+        cells = np.isfinite(effects[in_a, in_b]) & np.isfinite(of_strengths[in_a, in_b])
         if a == b:
-            kept &= ~np.eye(len(kept), dtype=bool)
-        if not kept.any():
+            cells &= ~np.eye(len(cells), dtype=bool)
+        if not cells.any():
             continue  # one layer only, or profiles that are constant
-        block = _effect(a, b, np.where(kept, effects[in_a, in_b], np.nan), rows[in_a], rows[in_b])
-        if strengths is not None:
-            orders = relabellings(strengths.shape[1], n_samples=n_samples, seed=seed)
-            null = _block_null(strengths[in_a], strengths[in_b], kept, orders)
-            p_block[in_a, in_b] = np.where(kept, null.p_of(of_strengths[in_a, in_b]), np.nan)
+        kept[a, b] = cells
+        blocks[a, b] = _effect(a, b, np.where(cells, effects[in_a, in_b], np.nan), rows[in_a], rows[in_b])
+    if strengths is not None:
+        orders = relabellings(strengths.shape[1], n_samples=n_samples, seed=seed)
+        look = partial(_null_of, strengths, rows, kept, orders)
+        tested = [pair for pair in blocks if not set(pair) & set(untested)]
+        nulls = stream_in_order(look, tested, description="Relabelling features", threads=cores())
+        for (a, b), null in zip(tested, nulls, strict=True):
+            in_a, in_b = span_of(rows, a), span_of(rows, b)
+            p_block[in_a, in_b] = np.where(kept[a, b], null.p_of(of_strengths[in_a, in_b]), np.nan)
             p_block[in_b, in_a] = p_block[in_a, in_b].T
-            block = _tested(block, null, exact=strengths.shape[1] <= ENUMERATED)
-        blocks.append(block)
-    return Inference(p_block=p_block, blocks=_correct_for_pairs_of_systems(blocks))
+            blocks[a, b] = _tested(blocks[a, b], null, exact=strengths.shape[1] <= ENUMERATED)
+    return Inference(p_block=p_block, blocks=_correct_for_pairs_of_systems(list(blocks.values())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +149,17 @@ class _BlockNull:
     def p_of(self, observed: Floats) -> Floats:
         """The share of relabellings whose maximum is at least as high as each of `observed`."""
         return 1.0 - np.searchsorted(np.sort(self.maxima), observed - _EQUAL) / len(self.maxima)
+
+
+def _null_of(
+    strengths: Floats,
+    rows: Sequence[Row],
+    kept: Mapping[tuple[str, str], npt.NDArray[np.bool_]],
+    orders: Relabellings,
+    pair: tuple[str, str],
+) -> _BlockNull:
+    of_a, of_b = (strengths[span_of(rows, system)] for system in pair)
+    return _block_null(of_a, of_b, kept[pair], orders)
 
 
 def _block_null(x: Floats, y: Floats, kept: npt.NDArray[np.bool_], orders: Relabellings) -> _BlockNull:

@@ -12,7 +12,7 @@ cluster of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +22,6 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.groups import Labels, model_names, relabellings
 from thinkalike.labels import Floats
-from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -44,7 +43,7 @@ class Clusters:
     """Agreement of clusters and groups: 1 the same, about 0 by chance; NaN without groups"""
     p: float
     """Share of relabellings of the models that agree at least as well"""
-    settings: Facts = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model."""

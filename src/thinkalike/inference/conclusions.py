@@ -83,7 +83,7 @@ def _first(likeness: Mapping[Pair, float]) -> Pair | None:
     return order[0] if order else None
 
 
-KINDS: dict[str, Callable[[Conclusions], Any]] = {
+KINDS: dict[str, Callable[[Conclusions], object]] = {
     "most alike": lambda found: _first(found.likeness),
     "order": lambda found: order_of(found.likeness) or None,
     "most alike by geometry": lambda found: _first(found.geometry),
@@ -109,7 +109,7 @@ def support(analyses: Sequence[Conclusions]) -> tuple[Support, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _counted(kind: str, about: str | None, values: Sequence[Value]) -> Support | None:
+def _counted(kind: str, about: str | None, values: Sequence[object]) -> Support | None:
     main, said = values[0], [value for value in values if value is not None]
     if main is None:
         return None

@@ -1,13 +1,13 @@
 """Groups of models: how alike models are within groups and between them.
 
 Pairs share models, so pairs are not independent: the ranges of means resample models, and the separation of
-the groups is tested by relabelling them (`separation.py`).
+the groups is tested by relabelling and by turning them (`separation.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Literal
@@ -19,7 +19,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
-from thinkalike.types import Facts, Matrix, Value
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     import altair as alt
@@ -41,7 +41,7 @@ class GroupComparison:
     """One row per layer: how much farther apart models of different groups are than models of one, all groups
     counting alike (between − within for distances, the reverse for similarities), with low, high, p of that
     layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05"""
-    settings: Facts = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per layer and pair of groups."""
@@ -81,7 +81,8 @@ def compare_groups(
         penalties, losses). None: squared for distances.
     n_resamples : bootstrap samples of *models* for the ranges of the means, with replacement within their
         groups. Pairs of a model with its own copy are left out.
-    n_permutations : relabellings of the models by group; all of them where they are fewer.
+    n_permutations : relabellings of the models by group; all of them where they are fewer. In groups of three
+        models or more these are also turned around their centre (`separation.py`), at most 1,999 times.
     """
     stack, names, layer_names = _checked(values, groups, systems, layers)
     order, codes = np.unique([str(g) for g in groups], return_inverse=True)
@@ -101,6 +102,7 @@ def compare_groups(
         codes,
         labellings,
         confidence=confidence,
+        seed=seed,
     )
     return GroupComparison(
         systems=names,
@@ -119,7 +121,12 @@ def compare_groups(
 
 
 def _means(
-    stack: Floats, layers: Sequence[Matrix], order: Value, codes: Labels, copies: Floats, ends: list[float]
+    stack: Floats,
+    layers: Sequence[np.ndarray],
+    order: Value,
+    codes: Labels,
+    copies: Floats,
+    ends: list[float],
 ) -> pd.DataFrame:
     rows = []
     for layer, matrix in zip(layers, stack, strict=True):
@@ -143,7 +150,7 @@ def _means(
 
 
 def _separation_frame(
-    found: Sequence[Separation], layers: Sequence[Matrix], stack: Floats, codes: Labels, *, squared: bool
+    found: Sequence[Separation], layers: Sequence[np.ndarray], stack: Floats, codes: Labels, *, squared: bool
 ) -> pd.DataFrame:
     rows = []
     for layer, one, matrix in zip(layers, found, stack, strict=True):
@@ -190,7 +197,7 @@ def _checked(
     if len(bad):
         _, i, j = bad[0]
         raise InvalidInput(f"There is no finite value between {names[i]} and {names[j]}: leave one out.")
-    whole: Sequence[Value] = ["all"] if np.ndim(values) == 2 else range(len(stack))
+    whole: Sequence[object] = ["all"] if np.ndim(values) == 2 else range(len(stack))
     return stack, names, whole if layers is None else layers
 
 

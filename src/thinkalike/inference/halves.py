@@ -44,8 +44,8 @@ class AcrossHalves(NamedTuple):
 def across_halves(
     measure: Measure,
     layers: Sequence[npt.NDArray[np.floating]],
-    conditions: Sequence[Any] | npt.NDArray[Any],
-    sentences: Sequence[Any] | npt.NDArray[Any] | None,
+    conditions: Sequence[object] | npt.NDArray[Any],
+    sentences: Sequence[object] | npt.NDArray[Any] | None,
     *,
     n_deals: int = 10,
     seed: int = 0,

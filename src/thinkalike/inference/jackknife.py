@@ -68,6 +68,7 @@ def jackknife_range(
     without: Floats,
     *,
     parts: int | None = None,
+    sentences: int | None = None,
     scale: Scale = "as it is",
     level: float = 0.95,
 ) -> Range:
@@ -76,6 +77,7 @@ def jackknife_range(
     Parameters
     ----------
     parts : G, of which one is left out at a time; n when None. More values come from other deals into parts.
+    sentences : how many were dealt, on which the degrees of freedom rest; as many as parts when None.
     scale : "correlation" for what lies in [−1, 1]: the range is made on the scale of artanh, and stays
         inside. "positive" for what is above 0: on the scale of the logarithm. "rank correlation" for τ_w,
         which can be 1 itself: as it is, the ends cut at ±1.
@@ -84,8 +86,20 @@ def jackknife_range(
     value, without = np.asarray(value, dtype=np.float64), np.asarray(without, dtype=np.float64)
     moved, centre = to(without), to(value)
     G = len(without) if parts is None else parts
-    reach = float(student.ppf((1 + level) / 2, G - 1)) * jackknife_error(moved, parts=G)
+    reach = quantile(level, len(without), parts=G, sentences=sentences) * jackknife_error(moved, parts=G)
     return Range(back(centre - reach), back(centre + reach), jackknife_error(without, parts=G))
+
+
+def quantile(level: float, n: int, *, parts: int, sentences: int | None = None) -> float:
+    r"""Student's quantile for a range of `level` whose error rests on `n` values, from one deal or several.
+
+    One deal of the N sentences into G parts has G − 1 degrees of freedom, all deals together have N − 1, and
+    the mean over D deals those that its variance has for normal data:
+    1/df = 1/(N − 1) + (1/D) (1/(G − 1) − 1/(N − 1)).
+    """
+    whole = 1 / (max(parts, sentences or parts) - 1)
+    deals = max(n / parts, 1.0)
+    return float(student.ppf((1 + level) / 2, 1 / (whole + (1 / (parts - 1) - whole) / deals)))
 
 
 def jackknife_error(without: Floats, *, parts: int) -> Floats:

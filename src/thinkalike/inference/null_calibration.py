@@ -32,7 +32,6 @@ from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import PAIR_FORMS, finished, pair_form
 from thinkalike.pairs.pairset import Pairs
-from thinkalike.types import Matrix
 
 ROUNDING = 1e-6
 """Values this close are one value: permutations that give the same items the same partners"""
@@ -110,8 +109,8 @@ def _by_length(sentences: Sequence[object] | npt.NDArray[np.generic]) -> list[Or
 
 def null_values(
     measure: str | Measure,
-    layers_a: Sequence[Matrix],
-    layers_b: Sequence[Matrix],
+    layers_a: Sequence[np.ndarray],
+    layers_b: Sequence[np.ndarray],
     orders: Orders,
     *,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
@@ -147,8 +146,8 @@ def null_values(
 
 def _one_by_one(
     measure: Measure,
-    layers_a: Sequence[Matrix],
-    layers_b: Sequence[Matrix],
+    layers_a: Sequence[np.ndarray],
+    layers_b: Sequence[np.ndarray],
     orders: Orders,
     names: tuple[Sequence[str], Sequence[str]],
     step: Step,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from math import factorial
+from threading import Lock
 
 import numba
 import numpy as np
@@ -23,6 +24,7 @@ ENUMERATED = 8
 """Up to so many features all relabellings are enumerated (8! = 40,320); above, they are sampled."""
 
 _BLOCK = 4_000_000  # numbers held at once per temporary array
+_ONE_AT_A_TIME = Lock()  # not every way in which Numba runs a loop in parallel may be begun twice
 
 Relabellings = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
@@ -92,16 +94,18 @@ class _Tied:
     """τ_w of relabelled blocks with ties, by a compiled loop."""
 
     def __init__(self, x: Floats, y: Floats) -> None:
-        self.signs_x, self.signs_y = _sign_table(x), _sign_table(y)
+        self.signs_x, self.signs_y = sign_table(x), sign_table(y)
         self.harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, x.shape[1] + 1))])
 
     def __call__(self, orders: Relabellings) -> Floats:
         result = np.empty((len(orders), len(self.signs_x), len(self.signs_y)))
-        _fill_tied(self.signs_x, self.signs_y, orders, self.harmonic, result)
+        with _ONE_AT_A_TIME:
+            _fill_tied(self.signs_x, self.signs_y, orders, self.harmonic, result)
         return result
 
 
-def _sign_table(profiles: Floats) -> npt.NDArray[np.int64]:
+def sign_table(profiles: Floats) -> npt.NDArray[np.int64]:
+    """(n, F, F) signs of the differences within each profile (n, F)."""
     return np.sign(profiles[:, :, None] - profiles[:, None, :]).astype(np.int64)
 
 
@@ -116,11 +120,11 @@ def _fill_tied(signs_x, signs_y, orders, harmonic, result):  # type: ignore[no-u
                 for j in range(n_features):
                     moved[i, j] = signs_y[m, orders[k, i], orders[k, j]]
             for n in range(len(signs_x)):
-                result[k, n, m] = _tau_of_signs(signs_x[n], moved, harmonic)
+                result[k, n, m] = tau_of_signs(signs_x[n], moved, harmonic)
 
 
 @compiled(error_model="numpy")
-def _tau_of_signs(signs_x, signs_y, harmonic):  # type: ignore[no-untyped-def]
+def tau_of_signs(signs_x, signs_y, harmonic):  # type: ignore[no-untyped-def]
     """τ_w from the signs of the differences, (F, F) each; every sum over pairs is a sum over features."""
     # Σ over features of weight × (agreement, pairs untied in x, pairs untied in y), for ranks by x, then y …
     agree_x, in_x_x, in_y_x = 0.0, 0.0, 0.0

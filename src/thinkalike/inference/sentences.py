@@ -20,7 +20,6 @@ from thinkalike.measures.pair_forms import PAIR_FORMS, PairForm
 from thinkalike.measures.rsa import RankedLayers
 from thinkalike.pairs.pairset import Pairs, draw_places
 from thinkalike.stimuli.differences import FeatureDifferences
-from thinkalike.types import Matrix
 
 PERMUTATIONS = 200
 """Orders of the sentences that a measure is held against, unless told otherwise"""
@@ -54,7 +53,7 @@ class SentencePlan:
     seed: int
     why_not: tuple[str, ...] = ()
 
-    def left_out(self, measure: str, layers: Sequence[Matrix]) -> LeftOut | None:
+    def left_out(self, measure: str, layers: Sequence[np.ndarray]) -> LeftOut | None:
         """`measure` between all layers without each part; None where it has no range."""
         if not self.kept or not has_range(measure):
             return None
@@ -68,9 +67,11 @@ class SentencePlan:
             return None
         return left_out_rsa(*_some_ranks(ranked, self.seed), self.kept, differences)
 
-    def null(self, measure: Measure, layers: Sequence[Matrix], names: Sequence[str]) -> Null | None:
+    def null(self, measure: Measure, layers: Sequence[np.ndarray], names: Sequence[str]) -> Null | None:
         """`measure` between all layers, sentences as they are and exchanged."""
         if not len(self.orders) or not (self.asked or measure.name in PAIR_FORMS):
+            return None
+        if not measure.matches_items:  # no order of the items changes it
             return None
         pairs = Pairs.of(self.n_items, max_pairs=NULL_PAIRS, seed=self.seed)
         return Null(*null_values(measure, layers, layers, self.orders, names=(names, names), pairs=pairs))

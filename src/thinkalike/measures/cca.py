@@ -101,3 +101,12 @@ def pwcca(X: Basis, Y: Basis) -> float:
     U, correlations, _ = linalg.svd(X.directions.T @ Y.directions, full_matrices=False)
     weights = np.abs((X.directions @ U).T @ X.centred).sum(axis=1)
     return float(np.average(np.minimum(correlations, 1.0), weights=weights))
+
+
+def eigenspace_overlap(X: Basis, Y: Basis) -> float:
+    """‖Q_Xᵀ Q_Y‖²_F / max(rank_X, rank_Y) of the centred layers' spans, in [0, 1].
+
+    The sum of squared canonical correlations: a layer that spans more than the other loses. May et al. 2019.
+    """
+    room_for_both(X, Y, "eigenspace-overlap")
+    return float((canonical_correlations(X, Y) ** 2).sum() / max(X.rank, Y.rank))

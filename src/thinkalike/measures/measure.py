@@ -15,11 +15,13 @@ from thinkalike.measures.inputs import Array, Layer, as_layer, same_items
 INVARIANCES = {
     "translation": "X + b",
     "scale": "cX, c > 0",
+    "permutation": "XP, P a permutation of the units",
     "rotation": "XQ, Q orthogonal",
     "invertible": "XA, A any invertible matrix",
 }
 """Maps of one layer's space → what each does to X of shape (n_items, n_units)"""
-SHAPE = frozenset({"translation", "scale", "rotation"})
+ANGLES = frozenset({"scale", "permutation", "rotation"})
+SHAPE = ANGLES | {"translation"}
 LINEAR = SHAPE | {"invertible"}
 
 Named = Sequence[tuple[str, Layer]]  # layers with the names that error messages use
@@ -55,15 +57,19 @@ class Measure:
         triangle inequality.
     symmetric : bool, default True
         Whether (X, Y) and (Y, X) give the same number.
+    best_when_equal : bool, default True
+        Whether a layer compared with itself has the best value there is.
+    matches_items : bool, default True
+        Whether it counts which item is which. If not, other orders of the items say nothing about chance.
     cost : str
         Growth in n items and d units for one pair.
     reference : str
         The paper.
     question : str
         What it answers, in a line.
-    takes : {"layers", "feature", "sequences"}
+    takes : {"layers", "feature", "sequences", "outputs"}
         "layers": two arrays (n_items, n_units). "feature": a layer and the labels of its items.
-        "sequences": two trajectories, rows in the order of time.
+        "sequences": two trajectories, rows in the order of time. "outputs": logits (n_items, n_tokens).
     needs_extra : str, optional
         The optional extra of thinkalike that must be installed, if any.
     all_pairs : (named layers, other named layers or None) → matrix, optional
@@ -103,9 +109,11 @@ class Measure:
     question: str
     metric: bool = False
     symmetric: bool = True
+    best_when_equal: bool = True
+    matches_items: bool = True
     of_first: frozenset[str] = frozenset()
     of_second: frozenset[str] = frozenset()
-    takes: Literal["layers", "feature", "sequences"] = "layers"
+    takes: Literal["layers", "feature", "sequences", "outputs"] = "layers"
     needs_extra: str | None = None
     all_pairs: AllPairs | None = None
 

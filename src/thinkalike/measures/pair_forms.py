@@ -17,6 +17,7 @@ from scipy.spatial.distance import squareform
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cka import prepare_gaussian, prepare_linear, u_centred
+from thinkalike.measures.distance_correlation import prepare_centred_distances, prepare_whitened
 from thinkalike.measures.inputs import Array, Layer, as_layer
 from thinkalike.measures.rdms import CORRELATIONS, DISTANCES, prepare_items, rsa_name
 from thinkalike.pairs.distances import QuadraticTarget
@@ -49,7 +50,7 @@ def pair_form(measure: str, X: npt.ArrayLike, name: str = "X") -> PairForm:
 def finished(measure: str, products: Array) -> Array:
     """The measure from the inner products of its vectors."""
     products = np.clip(products, -1, 1)
-    return np.arccos(products) if measure == "cka-angular" else products
+    return FINISHES[measure](products) if measure in FINISHES else products
 
 
 def _unit(pairs: Array, items: Array | None, name: str) -> PairForm:
@@ -93,6 +94,12 @@ def _distances(X: Layer, name: str, *, distance: str, correlation: str) -> PairF
     return _unit(values, None, name)
 
 
+def _matrix(X: Layer, name: str, *, prepare: Callable[[Layer, str], Array]) -> PairForm:
+    """A symmetric matrix over items as the pairs and the diagonal that make its norm."""
+    matrix = prepare(X, name)
+    return _unit(np.sqrt(2) * _condensed(matrix), np.diag(matrix), name)
+
+
 def _condensed(gram: Array) -> Array:
     return squareform(gram, checks=False)
 
@@ -102,6 +109,11 @@ PAIR_FORMS: dict[str, Callable[[Layer, str], PairForm]] = {
     "cka-biased": _linear_biased,
     "cka-angular": _linear_biased,
     "cka-rbf": _gaussian,
+    "rsa-whitened": partial(_matrix, prepare=prepare_whitened),
+    "distance-correlation": partial(_matrix, prepare=prepare_centred_distances),
+    "distance-correlation-unbiased": partial(
+        _matrix, prepare=partial(prepare_centred_distances, unbiased=True)
+    ),
     **{
         rsa_name(distance, correlation): partial(_distances, distance=distance, correlation=correlation)
         for distance in DISTANCES
@@ -110,3 +122,8 @@ PAIR_FORMS: dict[str, Callable[[Layer, str], PairForm]] = {
     },
 }
 """Name of the measure → its vectors"""
+FINISHES: dict[str, Callable[[Array], Array]] = {
+    "cka-angular": np.arccos,
+    "distance-correlation": lambda products: np.sqrt(products.clip(0)),
+}
+"""Name of a measure that is not the product itself → what it is of it"""

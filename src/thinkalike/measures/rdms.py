@@ -19,7 +19,7 @@ from thinkalike.measures.measure import Named
 from thinkalike.measures.neighbours import unit_rows
 from thinkalike.pairs.distances import QuadraticTarget, centred_rows
 from thinkalike.pairs.pairset import Pairs
-from thinkalike.pairs.ranks import standardised_ranks
+from thinkalike.pairs.ranks import centred_ranks, pair_distances, sort_distances, standardised_ranks
 
 DISTANCES = ("euclidean", "cosine", "correlation")
 CORRELATIONS = ("spearman", "pearson", "kendall")
@@ -44,7 +44,8 @@ def prepare_items(X: Layer, name: str = "X", *, distance: str = "euclidean") -> 
     C = centred(X, name)
     if distance == "euclidean":
         return C
-    return unit_rows(X if distance == "cosine" else centred_rows(X.astype(np.float64)), name)
+    directions = unit_rows(X if distance == "cosine" else centred_rows(X.astype(np.float64)), name)
+    return directions - directions.mean(axis=0)  # far from 0 they are almost equal, and products would blur
 
 
 def spearman(X: Array, Y: Array) -> float:
@@ -126,6 +127,26 @@ def prepare_kendall(X: Layer, name: str = "X", *, distance: str = "euclidean") -
 def kendall(a: Ranks, b: Ranks) -> float:
     """Kendall's τ_b between the pairwise distances of two prepared layers, in [−1, 1]. Nili et al. 2014."""
     return float(kendalltau(a, b).statistic)
+
+
+def prepare_rho_a(X: Layer, name: str = "X") -> Array:
+    """Ranks of the distances less their mean, over the spread that ranks have without ties."""
+    C = prepare_items(X, name)
+    pairs = Pairs.of(len(C), max_pairs=MOST_PAIRS)
+    y, rounding = pair_distances(pairs, QuadraticTarget(((1.0, C),)))
+    ranks, spread = centred_ranks(*sort_distances(y, pairs.i, pairs.j, rounding))
+    if not spread > 0:
+        raise _all_equal(name)
+    n = len(ranks)
+    return ranks / np.sqrt((n**3 - n) / 12)
+
+
+def rho_a(a: Array, b: Array) -> float:
+    """Σ r s / ((P³ − P)/12) over P pairs: Spearman's ρ expected under random breaking of ties, in [−1, 1].
+
+    Schütt et al. 2023.
+    """
+    return float(a @ b)
 
 
 def _between(a: Named, b: Named | None, values: Array) -> Array:

@@ -7,7 +7,8 @@ from scipy import linalg
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cca import Basis, prepare_basis, room_for_both
-from thinkalike.measures.inputs import Array, Layer, unit_norm
+from thinkalike.measures.inputs import Array, Layer, centred, unit_norm
+from thinkalike.measures.neighbours import unit_rows
 
 
 def prepare_shape(X: Layer, name: str = "X") -> Array:
@@ -40,6 +41,43 @@ def procrustes_angular(X: Array, Y: Array) -> float:
     return float(np.arccos(nuclear_cosine(X, Y)))
 
 
+def bures(X: Array, Y: Array) -> float:
+    """‖XᵀY‖_* for centred layers of unit norm, in [0, 1]: the fidelity of their Gram matrices.
+
+    tr √(√K L √K) / √(tr K tr L), the cosine of the angular Procrustes distance. Harvey et al. 2024.
+    """
+    return nuclear_cosine(X, Y)
+
+
+def size_and_shape(X: Array, Y: Array) -> float:
+    """min_Q ‖X − YQ‖_F over orthogonal Q for centred layers of their own size, in [0, ∞). A metric.
+
+    Also the Bures metric of their Gram matrices. Williams et al. 2021.
+    """
+    scale = max(np.abs(X).max(), np.abs(Y).max())  # squares of huge activations stay representable
+    x, y = X / scale, Y / scale
+    nuclear = linalg.svdvals(x.T @ y, overwrite_a=True, check_finite=False).sum()
+    return float(scale * np.sqrt(max((x * x).sum() + (y * y).sum() - 2 * nuclear, 0.0)))
+
+
+def prepare_rows(X: Layer, name: str = "X") -> Array:
+    """In float64 as it is, of size 1, every row with a direction."""
+    centred(X, name)
+    unit_rows(X, name)
+    return X / np.linalg.norm(X.astype(np.float64))
+
+
+def aligned_cosine(X: Array, Y: Array) -> float:
+    """Mean cosine of the two vectors of an item, X turned onto Y as a whole, in [−1, 1].
+
+    Neither layer is centred. Hamilton et al. 2016.
+    """
+    U, _, Vt = linalg.svd(X.T @ Y, full_matrices=False)
+    x, y = X @ U, Y @ Vt.T
+    sizes = np.linalg.norm(X, axis=1) * np.linalg.norm(Y, axis=1)
+    return float(((x * y).sum(axis=1) / sizes).mean())
+
+
 def partly_whitened(X: Basis, alpha: float) -> Array:
     """Singular values drawn towards 1: α s + (1 − α), with s of mean square 1; unit norm, (n_items, rank)."""
     sizes = X.sizes * np.sqrt(X.rank / np.sum(X.sizes**2))
@@ -61,4 +99,14 @@ def shape_distance(X: Basis, Y: Basis, *, alpha: float) -> float:
     return float(np.arccos(nuclear_cosine(partly_whitened(X, alpha), partly_whitened(Y, alpha))))
 
 
-__all__ = ["prepare_basis", "prepare_shape", "procrustes", "procrustes_angular", "shape_distance"]
+__all__ = [
+    "aligned_cosine",
+    "bures",
+    "prepare_basis",
+    "prepare_rows",
+    "prepare_shape",
+    "procrustes",
+    "procrustes_angular",
+    "shape_distance",
+    "size_and_shape",
+]

@@ -45,6 +45,54 @@ def condensed_pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled(nogil=True)
+def ascending(y: np.ndarray) -> np.ndarray:
+    """The order of float64 values, none of them NaN; equal values stay in the order in which they came.
+
+    A radix sort, eleven bits at a time, of the places between the smallest and the largest value in 32 bits;
+    then values at the same place are put right. It passes memory three times, where comparing does it twenty.
+    """
+    n = len(y)
+    lowest, width = (y.min(), y.max() - y.min()) if n else (0.0, 0.0)
+    if not 1e-280 < width < 1e280:  # equal, or places cannot be counted
+        return np.argsort(y, kind="mergesort")
+    keys, order = np.empty(n, dtype=np.uint32), np.arange(n, dtype=np.int32)
+    counts = np.zeros((3, 2048), dtype=np.int64)
+    for p in range(n):
+        key = np.uint32((y[p] - lowest) * (4294967295.0 / width))
+        keys[p] = key
+        counts[0, key & np.uint32(2047)] += 1
+        counts[1, (key >> np.uint32(11)) & np.uint32(2047)] += 1
+        counts[2, key >> np.uint32(22)] += 1
+    other_keys, other_order = np.empty_like(keys), np.empty_like(order)
+    for digit in range(3):
+        shift, place = np.uint32(11 * digit), np.zeros(2048, dtype=np.int64)
+        place[1:] = counts[digit].cumsum()[:-1]
+        for p in range(n):
+            bucket = (keys[p] >> shift) & np.uint32(2047)
+            to = place[bucket]
+            other_keys[to], other_order[to] = keys[p], order[p]
+            place[bucket] = to + 1
+        keys, other_keys = other_keys, keys
+        order, other_order = other_order, order
+    start = 0
+    for stop in range(1, n + 1):
+        if stop < n and keys[stop] == keys[start]:
+            continue
+        if stop - start > 16:
+            run = order[start:stop].copy()
+            order[start:stop] = run[np.argsort(y[run], kind="mergesort")]
+        else:
+            for p in range(start + 1, stop):
+                own, q = order[p], p
+                while q > start and y[order[q - 1]] > y[own]:
+                    order[q] = order[q - 1]
+                    q -= 1
+                order[q] = own
+        start = stop
+    return order.astype(np.int64)
+
+
+@compiled(nogil=True)
 def tie_stops(
     y: np.ndarray, order: np.ndarray, i: np.ndarray, j: np.ndarray, rounding: np.ndarray, stops: np.ndarray
 ) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.pairs.distances import Target
-from thinkalike.pairs.kernels import average_ranks, tie_stops
+from thinkalike.pairs.kernels import ascending, average_ranks, tie_stops
 from thinkalike.pairs.pairset import Ends, Pairs
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ def sort_distances(y: Floats, i: Ends, j: Ends, rounding: Floats | None = None) 
     ----------
     rounding : (n_items,) how far rounding may have moved the distances of an item; None for not at all
     """
-    order, stops = np.argsort(y), np.empty(len(y), dtype=np.int64)
+    order, stops = ascending(np.asarray(y, dtype=np.float64)), np.empty(len(y), dtype=np.int64)
     slack = np.zeros(int(max(i.max(), j.max())) + 1) if rounding is None else rounding
     return order, stops[: tie_stops(y, order, i, j, slack, stops)]
 
