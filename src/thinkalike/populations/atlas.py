@@ -1,0 +1,230 @@
+"""`Atlas`: a folder of fingerprints, and what they say together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
+from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
+from thinkalike.options import whole_number
+from thinkalike.populations.atlas_store import INDEX, AtlasStore
+from thinkalike.populations.between_models import FEATURES, Distances, between_models
+from thinkalike.populations.fingerprint_files import fingerprint_bytes, fingerprint_from
+from thinkalike.populations.fingerprint_record import Fingerprint
+from thinkalike.populations.fingerprinting import fingerprint
+from thinkalike.populations.mean_tau import Single, compact, compact_tau, mean_tau_matrix
+from thinkalike.populations.model_maps import ModelMap, model_map
+from thinkalike.populations.model_trees import ModelTree, model_tree
+from thinkalike.populations.reference_sets import WORDS, reference
+from thinkalike.types import Facts, Option
+
+if TYPE_CHECKING:
+    from thinkalike.populations.why import Why
+
+BUNDLED = Path(__file__).with_name("bundled_fingerprints")
+CANDIDATES = 50
+"""Models that are looked at exactly, after the short vectors have found them"""
+
+
+class Atlas:
+    """Fingerprints of many models, in a folder or an object store.
+
+    Parameters
+    ----------
+    address : a folder, or an fsspec address such as s3://BUCKET/ATLAS. When None, the fingerprints of the
+        bundled models, which come with the package and cannot be added to.
+    stimuli : {"words-1", "sentences-1"}
+        The reference of the fingerprints.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> atlas = ta.Atlas()
+    >>> len(atlas.names), "nano-gpt2" in atlas.names
+    (15, True)
+    >>> atlas.nearest("nano-pythia-96", 1)["model"].item()
+    'nano-gpt2'
+    """
+
+    def __init__(self, address: str | os.PathLike[str] | None = None, *, stimuli: str = WORDS) -> None:
+        reference(stimuli)
+        self.stimuli = stimuli
+        self.is_bundled = address is None
+        self.store = AtlasStore.at(BUNDLED if address is None else address)
+        self._read: dict[str, Fingerprint] = {}
+
+    def __repr__(self) -> str:
+        where = "bundled models" if self.is_bundled else self.store.address
+        return f"Atlas({where}: {len(self.names)} models on {self.stimuli})"
+
+    def __len__(self) -> int:
+        return len(self.store.names(self.stimuli))
+
+    def __getitem__(self, name: str) -> Fingerprint:
+        """The fingerprint of that model."""
+        path = self.store.path(self.stimuli, name)
+        if path not in self._read and not self.store.files.exists(path):
+            raise UnknownName.among("model in this atlas", name, self.names)
+        return self._at(path)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the models."""
+        return list(self._index()[0])
+
+    def fingerprints(self, names: Sequence[str] | None = None) -> list[Fingerprint]:
+        """All of them, or those of `names`."""
+        if names is not None:
+            return [self[name] for name in names]
+        files = self.store.names(self.stimuli)
+        return [self._at(f"{self.store.root}/{self.stimuli}/{file}") for file in files]
+
+    def add(self, model: Fingerprint | str | os.PathLike[str] | Any, **options: Option) -> Fingerprint:
+        """Make the fingerprint of a model, or take one or its file, and keep it.
+
+        Parameters
+        ----------
+        model : a `Fingerprint`, the path of its file, or what `thinkalike.fingerprint` takes.
+        options : of `thinkalike.fingerprint`: `name`, `facts`, and those of `extract`.
+        """
+        if self.is_bundled:
+            raise InvalidInput("The bundled fingerprints stay as they are: name a folder, Atlas('my-atlas').")
+        made = self._made(model, options)
+        if made.reference != self.stimuli:
+            raise InvalidInput(
+                f"{made.name} was shown {made.reference}, and this atlas is of {self.stimuli}: open "
+                f"Atlas({self.store.address!r}, stimuli={made.reference!r})."
+            )
+        if not np.isfinite(made.profile.mean_importance).all():
+            raise InvalidInput(
+                f"{made.name} has a layer without importances (all its vectors may be equal), so it cannot "
+                "stand beside others: leave that layer out."
+            )
+        self.store.write(self.store.path(self.stimuli, made.name), fingerprint_bytes(made))
+        self._forget()
+        return made
+
+    def remove(self, name: str) -> None:
+        """Take a model out."""
+        if self.is_bundled:
+            raise InvalidInput("The bundled fingerprints stay as they are.")
+        found = self[name]
+        self.store.remove(self.store.path(self.stimuli, found.name))
+        self._forget()
+
+    def nearest(self, model: str | Fingerprint, n: int = 5, *, by: str = FEATURES) -> pd.DataFrame:
+        """The models most alike, the nearest first, with their distance.
+
+        Parameters
+        ----------
+        model : the name of one in the atlas, or a fingerprint of any other.
+        by : a name in `MODEL_DISTANCES`. By "features", short vectors choose 50 candidates or ten times `n`,
+            whichever is more, and their distances are exact; by others every model is looked at.
+        """
+        n = whole_number("n", n, 1)
+        own = self[model] if isinstance(model, str) else model
+        if own.reference != self.stimuli:
+            raise InvalidInput(
+                f"{own.name} was shown {own.reference}, and this atlas is of {self.stimuli}: other stimuli, "
+                "other numbers."
+            )
+        if by != FEATURES:
+            others = [one for one in self.fingerprints() if one.name != own.name]
+            return between_models([own, *others], by=by).nearest(own.name, n)
+        names, vectors = self._index()
+        guessed = compact_tau(compact(own.profile.mean_importance), vectors)
+        order = np.argsort(-guessed, kind="stable")[: max(CANDIDATES, 10 * n) + 1]
+        others = [self[names[k]] for k in order if names[k] != own.name]
+        if not others:
+            raise InvalidInput("There is no other model in this atlas: add some.")
+        taus = mean_tau_matrix(
+            [own.profile.mean_importance], [one.profile.mean_importance for one in others]
+        )[0]
+        best = np.argsort(-taus, kind="stable")[:n]
+        return pd.DataFrame({"model": [others[k].name for k in best], "distance": 1 - taus[best]})
+
+    def distances(self, *, by: str = FEATURES) -> Distances:
+        """Between all models."""
+        return between_models(self.fingerprints(), by=by)
+
+    def map(self, *, by: str = FEATURES) -> ModelMap:
+        """All models in the plane, with their spread over folds."""
+        return model_map(self.fingerprints(), by=by)
+
+    def tree(self, *, by: str = FEATURES, n_draws: int = 100) -> ModelTree:
+        """All models as a tree, with support."""
+        return model_tree(self.fingerprints(), by=by, n_draws=n_draws)
+
+    def facts(self, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """What is known of each model: from the fingerprints, and from a table whose index names models."""
+        found = pd.DataFrame({one.name: dict(one.facts) for one in self.fingerprints()}).T.infer_objects()
+        if table is None:
+            return found
+        unknown = [str(name) for name in table.index if name not in found.index]
+        if unknown:
+            raise UnknownName.among("model in this atlas", unknown[0], found.index)
+        return table.reindex(found.index).combine_first(found)
+
+    def why(self, table: pd.DataFrame | None = None, *, by: str = FEATURES, **options: Option) -> Why:
+        """Which facts about models go with how alike they are; see `thinkalike.populations.why`."""
+        from thinkalike.populations.why import why
+
+        return why(self.distances(by=by), self.facts(table), **options)
+
+    def _made(self, model: Any, options: Mapping[str, Any]) -> Fingerprint:
+        path = Path(model) if isinstance(model, (str, os.PathLike)) else None
+        is_file = path is not None and path.suffix == ".npz" and path.is_file()
+        made = Fingerprint.load(path) if is_file and path is not None else model
+        if not isinstance(made, Fingerprint):
+            return fingerprint(model, self.stimuli, **options)
+        if options:
+            raise InvalidInput(f"{next(iter(options))}= is for models, and this is a fingerprint already.")
+        return made
+
+    def _forget(self) -> None:
+        """What was read, and an index that cannot know by itself that it is old."""
+        self._read.clear()
+        place = f"{self.store.root}/{self.stimuli}{INDEX}"
+        if not self.store.is_local and self.store.files.exists(place):
+            self.store.remove(place)
+
+    def _at(self, path: str) -> Fingerprint:
+        if path not in self._read:
+            self._read[path] = fingerprint_from(self.store.read(path), path)
+        return self._read[path]
+
+    def _index(self) -> tuple[list[str], Single]:
+        """Names and short vectors of all models, from the index file where it is of these fingerprints."""
+        place, stamp = f"{self.store.root}/{self.stimuli}{INDEX}", self.store.stamp(self.stimuli)
+        kept = self._kept_index(place)
+        if kept is not None and stamp is not None and kept[2].get("stamp") == stamp:
+            return kept[0], kept[1]
+        files = self.store.names(self.stimuli)
+        if kept is not None and kept[2]["files"] == files and stamp is None:
+            return kept[0], kept[1]
+        found = self.fingerprints()
+        width = len(reference(self.stimuli).features.columns)
+        vectors = np.array([compact(one.profile.mean_importance) for one in found], dtype=np.float32)
+        vectors = vectors.reshape(len(found), width * (width - 1))
+        names = [one.name for one in found]
+        if not self.is_bundled and names:
+            about: Facts = {"names": names, "files": files, "stamp": stamp}
+            self.store.write(place, with_seal(packed_arrays({"vectors": vectors}, about=about), last=True))
+        return names, vectors
+
+    def _kept_index(self, place: str) -> tuple[list[str], Single, Facts] | None:
+        """The index as it was last written; None if there is none, or not a whole one: it is made anew."""
+        try:
+            data = self.store.read(place)
+            if seal_of(data) is None:
+                return None
+            arrays, about = unpacked_arrays(data)
+            return list(about["names"]), arrays["vectors"], about
+        except (DamagedFile, ValueError, KeyError):
+            return None

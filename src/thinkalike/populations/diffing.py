@@ -1,0 +1,156 @@
+"""`diff`: what changed from a model to its child, layer against the same layer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from thinkalike.activations.conversion import is_array_file, name_of, open_activations
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.layer_similarity import similarity
+from thinkalike.comparison.profiling import plan_profiles, profile
+from thinkalike.errors import InvalidInput
+from thinkalike.labels import Layer, find_row
+from thinkalike.options import one_name
+from thinkalike.populations.layer_changes import parted_strengths, strength_changes
+from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts
+from thinkalike.wording import layer_range, listed, readable
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference:
+    """How far each layer moved, and which features gained or lost; made by `thinkalike.diff`.
+
+    Attributes
+    ----------
+    layers : DataFrame, one row per layer: τ_w, RSA and CKA between the two states, each with its range
+    features : DataFrame, one row per layer and feature, see `strength_changes`
+    base, tuned : names
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thinkalike.populations import Difference
+    >>> row = {"layer": 3, "feature": "tense", "change": 1.2, "p_holm": 0.001}
+    >>> print(Difference("base", "chat", pd.DataFrame(), pd.DataFrame([row])))
+    From base to chat tense gained strength in layer 3.
+    """
+
+    base: str
+    tuned: str
+    layers: pd.DataFrame = field()
+    features: pd.DataFrame = field()
+
+    def __repr__(self) -> str:
+        return f"Difference({self.base} → {self.tuned}: {len(self.layers)} layers)"
+
+    def changed(self) -> pd.DataFrame:
+        """The features and layers whose strength changed, with 5 % for one false finding among them all."""
+        return self.features[self.features["p_holm"] <= LEVEL].reset_index(drop=True)
+
+    def __str__(self) -> str:
+        """One sentence for every feature that changed."""
+        found = self.changed()
+        if found.empty:
+            return f"From {self.base} to {self.tuned} no feature gained or lost strength beyond chance."
+        said = []
+        for feature, rows in found.groupby("feature", sort=False):
+            for gained, some in rows.groupby(rows["change"] > 0):
+                verb = "gained" if gained else "lost"
+                said.append(f"{readable(str(feature))} {verb} strength in {layer_range(list(some['layer']))}")
+        return f"From {self.base} to {self.tuned} {listed(said)}."
+
+
+@one_name
+def diff(
+    base: str | os.PathLike[str] | Activations | Any,
+    tuned: str | os.PathLike[str] | Activations | Any,
+    stimuli: Stimuli | None = None,
+    *,
+    extraction: Facts | None = None,
+    tuned_extraction: Facts | None = None,
+    resamples: int = 20,
+    seed: int = 0,
+) -> Difference:
+    """What changed from a model to its child: layer i against layer i, by features and by geometry.
+
+    Parameters
+    ----------
+    base, tuned : models by name, their activations, or mappings of layers to arrays.
+    stimuli : what both are shown; 200 sentences of the default grammar when None.
+    extraction, tuned_extraction : options of `extract` for both, and what is different for `tuned`.
+    resamples, seed : for the range of τ_w; of everything that is drawn.
+
+    Returns
+    -------
+    Difference
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import thinkalike as ta
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"size": rng.choice(["small", "large"], 80), "live": rng.choice(list("yn"), 80)})
+    >>> X = rng.normal(size=(80, 6))
+    >>> grown = X + 3 * (table["size"] == "large").to_numpy()[:, None]
+    >>> print(ta.diff({1: X}, {1: grown}, ta.Stimuli.from_table(table), resamples=2))
+    From base to tuned size gained strength in layer 1.
+    """
+    stimuli = Stimuli.from_grammar(seed=seed) if stimuli is None else stimuli
+    own = {**(extraction or {})}
+    first = as_activations(base, stimuli, own, "base")
+    second = as_activations(tuned, stimuli, {**own, **(tuned_extraction or {})}, "tuned")
+    if first.system == second.system:
+        second = replace(second, system=f"{second.system} (tuned)")
+    if first.layers != second.layers:
+        raise InvalidInput(
+            f"{first.system} has {len(first.layers)} layers and {second.system} {len(second.layers)}, or "
+            "layers of other names: a layer of one has no partner in the other. Use ta.compare."
+        )
+    changes = strength_changes(*(parted_strengths(one, stimuli, seed=seed) for one in (first, second)))
+    return Difference(first.system, second.system, _moved(first, second, stimuli, resamples, seed), changes)
+
+
+def _moved(
+    first: Activations, second: Activations, stimuli: Stimuli, resamples: int, seed: int
+) -> pd.DataFrame:
+    """How alike a layer and the same layer of the other are, by features and by geometry."""
+    plan = plan_profiles(stimuli, resamples=resamples, seed=seed)
+    profiles = [profile(one, stimuli, plan=plan) for one in (first, second)]
+    matrices = {"tau": similarity(profiles)}
+    for measure in ("rsa", "cka"):
+        matrices[measure] = similarity([first, second], measure=measure, stimuli=stimuli, n_permutations=0)
+    columns: dict[str, list[Layer | float]] = {"layer": list(first.layers)}
+    for name, matrix in matrices.items():
+        places = [
+            (find_row(matrix.rows, first.system, layer), find_row(matrix.rows, second.system, layer))
+            for layer in first.layers
+        ]
+        columns[name] = [float(matrix.values[place]) for place in places]
+        if matrix.low is not None and matrix.high is not None:
+            columns[f"{name}_low"] = [float(matrix.low[place]) for place in places]
+            columns[f"{name}_high"] = [float(matrix.high[place]) for place in places]
+    return pd.DataFrame(columns)
+
+
+def as_activations(given: Any, stimuli: Stimuli, extraction: Facts, name: str) -> Activations:
+    """A model's answers to the stimuli, or those that were given."""
+    if isinstance(given, Activations):
+        given.check_stimuli(stimuli)
+        return given
+    if isinstance(given, Mapping) or hasattr(given, "shape") or is_array_file(given):
+        found: Activations = open_activations(given, name)
+        found.check_stimuli(stimuli)
+        return found
+    from thinkalike.activations.extraction import extract
+
+    model = os.fspath(given)
+    return extract(model, stimuli, system=name_of(model), **extraction)

@@ -1,0 +1,196 @@
+"""A `Fingerprint` as one file: numbers, and words about them, sealed.
+
+The file may come from a stranger. Whoever changes it can seal it again, so a right seal says that it arrived
+as it was sent, and everything else is checked here: what it unfolds to, kinds and shapes of the arrays,
+numbers that are finite, names without control characters. Nothing in it is run.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.replicates import Replicates
+from thinkalike.errors import DamagedFile
+from thinkalike.files import packed_arrays, reading, seal_of, unpacked_arrays, with_seal, write_bytes
+from thinkalike.labels import Layer
+from thinkalike.populations.fingerprint_record import Fingerprint
+from thinkalike.populations.pair_design import sketch_pairs
+from thinkalike.populations.reference_sets import DIGESTS, reference
+from thinkalike.populations.sketch import GRAM_LEVELS, RANK_LEVELS, Sketch
+from thinkalike.provenance import versions
+from thinkalike.types import Facts, Json, Value
+
+FORMAT = 1
+SUFFIX = ".npz"
+MOST_BYTES = 64_000_000
+"""Of a file, unfolded: 2,000 layers and more"""
+MOST_WORDS = 200_000
+"""Characters of the words about the numbers"""
+WAY_OUT = "ask for it again, or make the fingerprint anew"
+
+Arrays = dict[str, np.ndarray]
+
+
+def save_fingerprint(fingerprint: Fingerprint, path: Path) -> Path:
+    """Write one file, whole or not at all; returns its path, which ends in .npz."""
+    path = path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+    write_bytes(fingerprint_bytes(fingerprint), path)
+    return path
+
+
+def load_fingerprint(path: Path) -> Fingerprint:
+    """What `save_fingerprint` wrote."""
+    with reading(path, WAY_OUT):
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"{path.stat().st_size:,} bytes, at most {MOST_BYTES:,} were expected")
+        data = path.read_bytes()
+    return fingerprint_from(data, path)
+
+
+def fingerprint_bytes(fingerprint: Fingerprint) -> bytes:
+    """The file's bytes: about 18 kB a layer and 7 kB a model."""
+    profile, sketch = fingerprint.profile, fingerprint.sketch
+    arrays: Arrays = {
+        "importance": profile.importance,
+        "scores": profile.scores,
+        "ranks": _halved(sketch.ranks),
+        "gram": sketch.gram,
+        "together": _halved(sketch.together[None])[0],
+    }
+    if profile.strengths is not None:
+        arrays["strengths"] = profile.strengths
+    made = profile.replicates
+    if made is not None:
+        arrays |= {
+            "resampled_importance": made.importance.astype(np.float32),
+            "resampled_scores": made.scores.astype(np.float32),
+            "halves": made.halves.astype(np.float32),
+        }
+    about: Json = {
+        "format": FORMAT,
+        "reference": fingerprint.reference,
+        "stimuli_digest": profile.stimuli_digest,
+        "system": profile.system,
+        "layers": profile.layers,
+        "features": profile.features,
+        "settings": profile.settings,
+        "parts": None if made is None else made.parts,
+        "metadata": profile.metadata,
+        "facts": fingerprint.facts,
+        "versions": versions(),
+    }
+    return with_seal(packed_arrays(arrays, about=about), last=True)
+
+
+def fingerprint_from(data: bytes, path: Path | str) -> Fingerprint:
+    """A fingerprint from the bytes of its file, all of it checked; `path` for messages."""
+    if seal_of(data) is None:
+        raise DamagedFile(f"{path} is damaged, or is no fingerprint: {WAY_OUT}.")
+    with reading(Path(str(path)), WAY_OUT):
+        arrays, about = unpacked_arrays(data, most_bytes=MOST_BYTES)
+        return _fingerprint(arrays, about)
+
+
+def _fingerprint(arrays: Arrays, about: Facts) -> Fingerprint:
+    if about.get("format") != FORMAT:
+        raise ValueError(f"a fingerprint of format {about.get('format')!r}, {FORMAT} was expected")
+    if len(json.dumps(about)) > MOST_WORDS:
+        raise ValueError(f"more than {MOST_WORDS:,} characters about the numbers")
+    name = about["reference"]
+    if DIGESTS.get(name) is None or about["stimuli_digest"] != DIGESTS[name]:
+        raise ValueError(f"made from stimuli {name!r} that this version does not have")
+    _check_words(about)
+    layers = tuple(_layer(layer) for layer in about["layers"])
+    features = tuple(str(feature) for feature in about["features"])
+    if features != tuple(str(f) for f in reference(name).features.columns):
+        raise ValueError(f"its features are not those of {name}")
+    n_layers, n_features = len(layers), len(features)
+    n_folds = arrays["scores"].shape[-1]
+    shape = (n_layers, n_folds, n_features)
+    replicates = None
+    if about["parts"] is not None:
+        replicates = Replicates(
+            scores=_numbers(arrays, "resampled_scores", (None, n_layers)),
+            importance=_numbers(arrays, "resampled_importance", (None, n_layers, n_features)),
+            halves=_numbers(arrays, "halves", (None, 2, n_layers, n_features)),
+            parts=int(about["parts"]),
+            sentences=len(reference(name).sentences),
+        )
+    profile = Profile(
+        system=str(about["system"]),
+        layers=layers,
+        features=features,
+        importance=_numbers(arrays, "importance", shape),
+        scores=_numbers(arrays, "scores", shape[:2]),
+        strengths=_numbers(arrays, "strengths", shape) if "strengths" in arrays else None,
+        settings=about["settings"],
+        stimuli_digest=about["stimuli_digest"],
+        replicates=replicates,
+        metadata=about["metadata"],
+    )
+    return Fingerprint(name, profile, _sketch(arrays, name, n_layers), about["facts"])
+
+
+def _sketch(arrays: Arrays, name: str, n_layers: int) -> Sketch:
+    pairs = sketch_pairs(name)
+    n_pairs = len(pairs.ranked)
+    ranks = _whole(_codes(arrays, "ranks", np.uint8, (n_layers, -(-n_pairs // 2))), n_pairs)
+    together = _whole(_codes(arrays, "together", np.uint8, (-(-n_pairs // 2),))[None], n_pairs)[0]
+    gram = _codes(arrays, "gram", np.int8, (n_layers, len(pairs.products)))
+    if (gram < -GRAM_LEVELS).any():
+        raise ValueError("Gram entries out of range")
+    return Sketch(ranks, gram, together)
+
+
+def _halved(codes: np.ndarray) -> np.ndarray:
+    """Codes below 16 (n, k), two in a byte."""
+    even = np.zeros((len(codes), -(-codes.shape[1] // 2) * 2), dtype=np.uint8)
+    even[:, : codes.shape[1]] = codes
+    packed: np.ndarray = even[:, ::2] * RANK_LEVELS + even[:, 1::2]
+    return packed
+
+
+def _whole(packed: np.ndarray, n: int) -> np.ndarray:
+    codes = np.empty((len(packed), 2 * packed.shape[1]), dtype=np.uint8)
+    codes[:, ::2], codes[:, 1::2] = packed // RANK_LEVELS, packed % RANK_LEVELS
+    return codes[:, :n]
+
+
+def _codes(arrays: Arrays, name: str, kind: type, shape: tuple[int, ...]) -> np.ndarray:
+    found = arrays[name]
+    if found.dtype != kind or found.shape != shape:
+        raise ValueError(f"{name} is {found.dtype} {found.shape}, {np.dtype(kind)} {shape} was expected")
+    return found
+
+
+def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
+    found = arrays[name]
+    fits = found.ndim == len(shape) and all(
+        b is None or a == b for a, b in zip(found.shape, shape, strict=True)
+    )
+    if found.dtype.kind != "f" or not fits or np.isinf(found).any():
+        raise ValueError(f"{name} is {found.dtype} {found.shape}: finite numbers {shape} were expected")
+    return found.astype(np.float64)
+
+
+def _layer(layer: Value) -> Layer:
+    if isinstance(layer, bool) or not isinstance(layer, (int, str)):
+        raise ValueError(f"{layer!r} names no layer")
+    return layer
+
+
+def _check_words(value: Value) -> None:
+    """Names go to terminals and pages: no control characters, anywhere in the words."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _check_words(key)
+            _check_words(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_words(inner)
+    elif isinstance(value, str) and not value.isprintable():
+        raise ValueError("words with control characters")

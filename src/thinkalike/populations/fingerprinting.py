@@ -1,0 +1,115 @@
+"""From a model to its `Fingerprint`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from thinkalike.activations.conversion import is_array_file, name_of, open_activations
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.comparing import RESAMPLES
+from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
+from thinkalike.errors import UnknownName
+from thinkalike.options import one_name
+from thinkalike.populations.fingerprint_record import Fingerprint
+from thinkalike.populations.pair_design import sketch_pairs
+from thinkalike.populations.reference_sets import WORDS, reference
+from thinkalike.populations.sketch import Sketcher
+from thinkalike.types import Facts, Json, Option
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@one_name
+def fingerprint(
+    model: str | os.PathLike[str] | Activations | nn.Module | Any,
+    stimuli: str = WORDS,
+    *,
+    name: str | None = None,
+    facts: Facts | None = None,
+    **extraction: Option,
+) -> Fingerprint:
+    """Show reference stimuli to a model, and keep what is needed to compare it with others later.
+
+    Parameters
+    ----------
+    model : a model by name, or loaded, as `extract` takes it; or its activations for the reference stimuli
+        (`thinkalike.populations.reference`), also arrays, for systems of any other kind.
+    stimuli : {"words-1", "sentences-1"}
+        The name of the reference. Of whole sentences the last token is read.
+    name : that the system goes by, if not the model's.
+    facts : what is known of it besides its configuration: data, tokens, date, family.
+    extraction : options of `extract`, such as `revision` or `device`.
+
+    Returns
+    -------
+    Fingerprint
+        With settings that are the same for all: the default preset, 20 resamples, seed 0.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> made = ta.fingerprint("nano-pythia-64", facts={"family": "pythia"})
+    >>> made
+    Fingerprint(nano-pythia-64: 3 layers on words-1)
+    >>> made.facts["depth"], made.facts["positions"], made.facts["family"]
+    (2, 'rotary', 'pythia')
+    """
+    shown = reference(stimuli)
+    found, known = _activations(model, stimuli, name, extraction)
+    found.check_stimuli(shown)
+    found = _telling(found, stimuli)
+    made = profile(found, shown, plan=_plan(stimuli))
+    sketcher = Sketcher(sketch_pairs(stimuli))
+    has_blocks = any(isinstance(layer, int) and layer > 0 for layer in found.layers)
+    for layer in found.layers:
+        is_block = isinstance(layer, int) and layer > 0
+        sketcher.add(found[layer], f"{found.system}:{layer}", is_block=is_block or not has_blocks)
+    made = replace(made, stimuli_digest=shown.digest, collinearity=None, diagnostics=None)
+    return Fingerprint(stimuli, made, sketcher.finished(), {**known, **(facts or {})})
+
+
+def _telling(found: Activations, stimuli: str) -> Activations:
+    """Without the embeddings of whole sentences, whose last token is a full stop in every one of them."""
+    if stimuli == WORDS or found.layers[0] != 0 or len(found.layers) == 1:
+        return found
+    read = found._read
+    return replace(found, layers=found.layers[1:], n_units=found.n_units[1:], _read=lambda k: read(k + 1))
+
+
+@lru_cache(maxsize=4)
+def _plan(stimuli: str) -> ProfilingPlan:
+    return plan_profiles(reference(stimuli), resamples=RESAMPLES)
+
+
+def _activations(model: Any, stimuli: str, name: str | None, extraction: Mapping[str, Any]) -> Any:
+    """The activations, and the facts that the model's configuration knows."""
+    from thinkalike.activations.extraction import OPTIONS, extract
+
+    for option in extraction:
+        if option not in OPTIONS:
+            raise UnknownName.among("option of extract", option, OPTIONS)
+    if isinstance(model, Activations) or hasattr(model, "shape") or isinstance(model, Mapping):
+        return open_activations(model, name or str(getattr(model, "system", "array"))), {}
+    if is_array_file(model):
+        return open_activations(model, name or name_of(str(model))), {}
+    given = str(model) if isinstance(model, os.PathLike) else model
+    called = name or (name_of(given) if isinstance(given, str) else None)
+    found = extract(given, reference(stimuli), system=called, **extraction)
+    return found, _facts(given, extraction)
+
+
+def _facts(model: Any, extraction: Mapping[str, Any]) -> Json:
+    from dataclasses import fields
+
+    from thinkalike.populations.model_facts import model_facts
+    from thinkalike.systems.system import LoadOptions, open_system
+
+    taken = {field.name for field in fields(LoadOptions)}
+    options = LoadOptions(**{k: v for k, v in extraction.items() if k in taken and v is not None})
+    config = open_system(model, options).config
+    return {} if config is None else model_facts(config)

@@ -1,0 +1,106 @@
+r"""The geometry of a layer in a few kilobytes: its distances and Gram entries at a fixed set of pairs.
+
+The pairs are the same for every model (`pair_design`). Kept are, for each layer, the rank of the distance of
+a pair in 16 steps, and its entry of the U-centred Gram matrix in 255 steps that are finer near 0. From these
+
+    RSA = the correlation of ranks over pairs,   CKA = Σ w ab / √(Σ w a² Σ w b²) of Gram entries over pairs,
+
+w being the weight of a pair. In 16 steps ranks have 1 − 1/16² of their variance, and between two layers the
+square of that of their covariance: so the correlation of the steps is divided by that share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.labels import Floats
+from thinkalike.measures.cka import prepare_linear
+from thinkalike.measures.hsic import u_centring_terms
+from thinkalike.measures.inputs import as_layer
+from thinkalike.pairs.distances import make_target
+from thinkalike.pairs.pairset import Pairs
+from thinkalike.pairs.ranks import centred_ranks, sort_distances
+from thinkalike.populations.pair_design import SketchPairs
+from thinkalike.types import Matrix
+
+RANK_LEVELS = 16
+GRAM_LEVELS = 127
+"""To either side of 0"""
+
+Codes = npt.NDArray[np.uint8]
+SignedCodes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sketch:
+    """The layers of one system at the pairs of a reference."""
+
+    ranks: Codes = field()
+    """(n_layers, n_ranked) 0 … 15, the nearest pairs 0"""
+    gram: SignedCodes = field()
+    """(n_layers, n_products) −127 … 127, in units of the layer's largest entry, roots taken"""
+    together: Codes = field()
+    """(n_ranked,) ranks of the distances in all blocks side by side"""
+
+
+class Sketcher:
+    """Takes the layers of one system one by one."""
+
+    def __init__(self, pairs: SketchPairs) -> None:
+        self.pairs = pairs
+        self.ranks: list[Codes] = []
+        self.gram: list[SignedCodes] = []
+        self._sum, self._slack = np.zeros(len(pairs.ranked)), np.zeros(pairs.ranked.n_items)
+
+    def add(self, X: Matrix, name: str, *, is_block: bool = True) -> None:
+        """A layer (n_items, n_units); `is_block` if it counts when all blocks stand side by side."""
+        layer, ranked = as_layer(X, name), self.pairs.ranked
+        y, rounding = make_target(layer, "euclidean").between(ranked.i, ranked.j)
+        self.ranks.append(_rank_codes(y, rounding, ranked))
+        self.gram.append(_gram_codes(prepare_linear(layer, name), self.pairs.products))
+        if is_block:
+            self._sum += y
+            self._slack += rounding
+
+    def finished(self) -> Sketch:
+        together = _rank_codes(self._sum, self._slack, self.pairs.ranked)
+        return Sketch(np.stack(self.ranks), np.stack(self.gram), together)
+
+
+def sketched_rsa(codes: Codes) -> Floats:
+    """RSA between all rows of rank codes (n_rows, n_ranked): (n_rows, n_rows)."""
+    values = codes.astype(np.float32)
+    values -= values.mean(axis=1, keepdims=True)
+    found = np.clip(_cosines(values) / (1 - RANK_LEVELS**-2), -1, 1)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def sketched_cka(codes: SignedCodes, weights: npt.NDArray[np.float32]) -> Floats:
+    """Unbiased linear CKA between all rows of Gram codes (n_rows, n_products): (n_rows, n_rows)."""
+    values = codes.astype(np.float32)
+    values *= np.abs(values)  # the roots that were taken, undone
+    return _cosines(values * np.sqrt(weights))
+
+
+def _cosines(values: npt.NDArray[np.float32]) -> Floats:
+    with np.errstate(invalid="ignore"):
+        unit = values / np.sqrt((values**2).sum(axis=1, keepdims=True))
+    return np.clip((unit @ unit.T).astype(np.float64), -1, 1)
+
+
+def _rank_codes(y: Floats, rounding: Floats, pairs: Pairs) -> Codes:
+    ranks, _ = centred_ranks(*sort_distances(y, pairs.i, pairs.j, rounding))
+    place = ranks / len(ranks) + 0.5  # (0, 1)
+    return np.clip(place * RANK_LEVELS, 0, RANK_LEVELS - 1).astype(np.uint8)
+
+
+def _gram_codes(C: Floats, pairs: Pairs) -> SignedCodes:
+    norms = np.einsum("ij,ij->i", C, C)
+    u = u_centring_terms(norms, norms.sum(), len(C))
+    entries = np.einsum("ij,ij->i", C[pairs.i], C[pairs.j]) + u[pairs.i] + u[pairs.j]
+    scaled = entries / np.abs(entries).max()
+    return np.rint(np.sign(scaled) * np.sqrt(np.abs(scaled)) * GRAM_LEVELS).astype(np.int8)

@@ -1,0 +1,118 @@
+"""The atlas: a folder or an object store of fingerprints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import thinkalike as ta
+from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
+
+SOME = ("nano-pythia-64", "nano-pythia-96", "nano-gpt2")
+
+
+def named(fingerprint: ta.Fingerprint, name: str) -> ta.Fingerprint:
+    return replace(fingerprint, profile=replace(fingerprint.profile, system=name))
+
+
+@pytest.fixture(params=["folder", "memory"])
+def atlas(request: pytest.FixtureRequest, tmp_path: Path) -> ta.Atlas:
+    """Three models, in a folder and in an object store."""
+    address = tmp_path / "atlas" if request.param == "folder" else f"memory://{tmp_path.name}/atlas"
+    made = ta.Atlas(address)
+    for one in ta.Atlas().fingerprints(SOME):
+        made.add(one)
+    return made
+
+
+@pytest.mark.parametrize("stimuli", ["words-1", "sentences-1"])
+def test_the_bundled_models_are_there_and_small(stimuli: str) -> None:
+    atlas = ta.Atlas(stimuli=stimuli)
+    assert len(atlas) == 15
+    assert repr(atlas) == f"Atlas(bundled models: 15 models on {stimuli})"
+    with pytest.raises(InvalidInput, match="The bundled fingerprints stay as they are: name a folder"):
+        atlas.add("nano-gpt2")
+    with pytest.raises(InvalidInput, match="stay as they are"):
+        atlas.remove("nano-gpt2")
+
+
+def test_nearest_is_the_best_of_all_pairs() -> None:
+    atlas = ta.Atlas()
+    every = atlas.distances()
+    for name in atlas.names[::5]:
+        found, expected = atlas.nearest(name, 3), every.nearest(name, 3)
+        assert found["model"].tolist() == expected["model"].tolist()
+        np.testing.assert_allclose(found["distance"], expected["distance"], atol=1e-9)
+    assert atlas.nearest("nano-gpt2", 2, by="warped")["model"].tolist() == (
+        atlas.distances(by="warped").nearest("nano-gpt2", 2)["model"].tolist()
+    )
+
+
+def test_adding_removing_and_finding(atlas: ta.Atlas) -> None:
+    assert atlas.names == sorted(SOME)
+    again = ta.Atlas(atlas.store.address)
+    assert again.nearest("nano-pythia-64", 1)["model"].item() in SOME
+    other = named(ta.Atlas()["nano-bert"], "org/bert")
+    again.add(other)
+    assert "org/bert" in atlas.names  # the index of the first is old, and it knows
+    assert atlas["org/bert"].name == "org/bert"
+    atlas.remove("org/bert")
+    assert again.names == sorted(SOME)
+    np.testing.assert_array_equal(
+        atlas["nano-gpt2"].profile.importance, ta.Atlas()["nano-gpt2"].profile.importance
+    )
+
+
+def test_a_model_of_no_atlas_has_neighbours(atlas: ta.Atlas) -> None:
+    found = atlas.nearest(named(ta.Atlas()["nano-pythia-64"], "mine"), 1)
+    assert found["model"].item() == "nano-pythia-64"
+
+
+def test_a_file_is_added(atlas: ta.Atlas, tmp_path: Path) -> None:
+    path = named(ta.Atlas()["nano-bert"], "theirs").save(tmp_path / "theirs")
+    atlas.add(path)
+    assert "theirs" in atlas.names
+    with pytest.raises(InvalidInput, match="facts= is for models, and this is a fingerprint already"):
+        atlas.add(path, facts={})
+
+
+def test_a_damaged_index_is_made_anew(atlas: ta.Atlas) -> None:
+    before = atlas.nearest("nano-gpt2", 2)
+    atlas.store.write(f"{atlas.store.root}/words-1.index.npz", b"nonsense")
+    pd.testing.assert_frame_equal(ta.Atlas(atlas.store.address).nearest("nano-gpt2", 2), before)
+
+
+def test_what_is_refused(atlas: ta.Atlas, tmp_path: Path) -> None:
+    other = ta.Atlas(stimuli="sentences-1")["nano-gpt2"]
+    with pytest.raises(InvalidInput, match="was shown sentences-1, and this atlas is of words-1: open"):
+        atlas.add(other)
+    with pytest.raises(InvalidInput, match="other stimuli, other numbers"):
+        atlas.nearest(other)
+    with pytest.raises(UnknownName, match=r"no model in this atlas 'nano-gtp2'. Did you mean 'nano-gpt2'"):
+        atlas["nano-gtp2"]
+    with pytest.raises(UnknownName, match="no set of reference stimuli"):
+        ta.Atlas(stimuli="words-9")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        ta.Atlas("nonsense://x")
+    empty = ta.Atlas(tmp_path / "empty")
+    assert (len(empty), empty.names) == (0, [])
+    constant = ta.Atlas()["nano-gpt2"]
+    profile = replace(constant.profile, importance=constant.profile.importance * np.nan)
+    with pytest.raises(InvalidInput, match="has a layer without importances"):
+        atlas.add(replace(constant, profile=profile))
+    atlas.store.write(atlas.store.path("words-1", "bad"), b"nonsense")
+    with pytest.raises(DamagedFile, match="is damaged, or is no fingerprint"):
+        ta.Atlas(atlas.store.address)["bad"]
+
+
+def test_facts_and_a_table_of_ones_own() -> None:
+    atlas = ta.Atlas()
+    facts = atlas.facts(pd.DataFrame({"corpus": {"nano-gpt2": "web"}}))
+    assert facts.loc["nano-gpt2", "corpus"] == "web"
+    assert facts.loc["nano-pythia-64", "depth"] == 2
+    with pytest.raises(UnknownName, match="no model in this atlas 'gpt3'"):
+        atlas.facts(pd.DataFrame({"corpus": {"gpt3": "web"}}))
