@@ -1,9 +1,11 @@
-"""The one seam to workers: long loops run here, on threads of this process or on what the caller lends.
+"""The one seam to workers: long loops run on threads of this process, or as tasks on what the caller lends.
 
-    with concurrent.futures.ThreadPoolExecutor(8) as executor, workers(executor):
-        ta.compare(...)
+    with ta.workers(4):                                # processes of this machine
+    with ta.workers(dask_client):                      # or anything else with `submit`
+    with ta.workers(extract=gpu_pool, fit=cpu_pool):
 
-Anything with `submit` will do; a Dask client's `get_executor()` is one. The caller owns it.
+A task is a function of a module and one small argument. What tasks share lies at an address. They may run in
+any order, and twice without harm: a task whose worker died is sent again.
 """
 
 from __future__ import annotations
@@ -11,29 +13,107 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, Literal, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from thinkalike.errors import InvalidInput, MissingExtra, StoreError, WorkFailed, one_line
 from thinkalike.progress import progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Kind = Literal["extract", "fit"]
 
-_executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
+SCHEDULER_SECONDS = 10
+TRIES = 3
+"""How often a task is sent out if its worker dies, or the store fails"""
+
+
+class Engine(Protocol):
+    """What runs tasks: an executor of `concurrent.futures` or submitit, a Dask client."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        """Something with `result()`."""
+
+
+_engines: ContextVar[dict[Kind, Engine]] = ContextVar("engines")
 
 
 @contextmanager
-def workers(executor: Executor) -> Iterator[None]:
-    """Send the long loops within the block to `executor`."""
-    token = _executor.set(executor)
-    try:
+def workers(
+    engine: Engine | int | None = None,
+    *,
+    extract: Engine | int | None = None,
+    fit: Engine | int | None = None,
+) -> Iterator[None]:
+    """Send the work of `compare` and `profile` within the block to other processes or machines.
+
+    Parameters
+    ----------
+    engine : anything with `submit`: an executor of `concurrent.futures` or submitit, a Dask client. A number
+        makes so many processes of this machine, for the block. The caller owns what is lent.
+    extract, fit : other engines for reading models and for fitting layers, such as machines with and without
+        a GPU.
+
+    Returns
+    -------
+    context manager
+        What is computed within its block is sent to the workers.
+
+    Notes
+    -----
+    All workers must see the files: the run directory (`out=`), or the cache directory without one. The
+    results are the same to the byte wherever they were made by the same versions on as many threads.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> stimuli = ta.Stimuli.from_grammar(30, seed=0, grammar="salle2024")
+    >>> X = np.random.default_rng(0).normal(size=(len(stimuli), 8))
+    >>> with ThreadPoolExecutor(2) as pool, ta.workers(pool):
+    ...     ta.profile({"a layer": X}, stimuli).layers
+    ('a layer',)
+    """
+    with ExitStack() as stack:
+        lent: dict[Kind, Engine] = {}
+        common = _opened(engine, stack)
+        for kind, own in (("extract", extract), ("fit", fit)):
+            found = common if own is None else _opened(own, stack)
+            if found is not None:
+                lent[kind] = found  # type: ignore[index]
+        token = _engines.set(lent)
+        stack.callback(_engines.reset, token)
         yield
-    finally:
-        _executor.reset(token)
+
+
+def engine_for(kind: Kind) -> Engine | None:
+    """What was lent for this kind of task; None if it is done here."""
+    return _engines.get({}).get(kind)
+
+
+@contextmanager
+def dask_client(address: str) -> Iterator[Engine]:
+    """A client of the Dask scheduler at `address`."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtra.needed("distributed", "dask") from error
+    try:
+        client = Client(address, timeout=SCHEDULER_SECONDS)
+    except (OSError, ValueError) as error:  # a timeout is one of the former
+        raise InvalidInput(
+            f"No Dask scheduler answers at {address} ({one_line(error)}): start one with `dask scheduler`, "
+            "and give the address that it prints."
+        ) from error
+    with client:
+        yield client
 
 
 def cores() -> int:
@@ -41,34 +121,119 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map_in_order(
-    function: Callable[[Item], Result], items: Sequence[Item], *, description: str
-) -> list[Result]:
-    """`[function(item) for item in items]`, with progress, on the workers if there are any."""
-    return list(stream_in_order(function, items, description=description))
+class Processes:
+    """Processes of this machine; when one of them dies, all are replaced."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._pool = self._new()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        try:
+            return self._pool.submit(function, *arguments)
+        except BrokenExecutor:
+            self.close()
+            self._pool = self._new()
+            return self._pool.submit(function, *arguments)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _new(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"))  # a fork would copy threads
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a task raised, in words that travel."""
+
+    reason: str
+    again: bool
+    """Whether another try may help: files can fail for a moment"""
+
+
+def run_tasks(
+    engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item], *, description: str
+) -> Iterator[Result | Failure]:
+    """What became of every task, in their order."""
+    with progress(description, len(tasks)) as step, threadpool_limits(1, "blas"):  # a worker may be a thread
+        waiting = deque(_submitted(engine, function, tasks))
+        try:
+            for task in tasks:
+                outcome = _outcome(engine, function, task, waiting.popleft())
+                step.advance()
+                yield outcome
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def raise_failures(failures: dict[str, str], total: int) -> None:
+    """Say at the end which tasks failed, by name and reason, if any did."""
+    if failures:
+        reasons = " ".join(f"{name}: {reason.rstrip('.')}." for name, reason in failures.items())
+        raise WorkFailed(
+            f"{len(failures)} of {total} failed. {reasons} What the others made is kept: the same call does "
+            "only what is missing."
+        )
+
+
+def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
+    if isinstance(engine, int):
+        if engine < 1 or isinstance(engine, bool):
+            raise InvalidInput(f"Got {engine} workers: give 1 or more, or what has `submit`.")
+        own = Processes(engine)
+        stack.callback(own.close)
+        return own
+    if engine is not None and not hasattr(engine, "submit"):
+        raise InvalidInput(
+            f"{type(engine).__name__} cannot run tasks: give a number of processes, an executor of "
+            "concurrent.futures or submitit, or a Dask client."
+        )
+    return engine
+
+
+def _submitted(engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]) -> list[Any]:
+    if hasattr(engine, "map_array") and len(tasks) > 1:  # submitit: one array of jobs
+        return list(engine.map_array(guarded, [function] * len(tasks), tasks))
+    return [engine.submit(guarded, function, task) for task in tasks]
+
+
+def _outcome(engine: Engine, function: Callable[[Item], Result], task: Item, future: Any) -> Result | Failure:
+    for left in reversed(range(TRIES)):
+        try:
+            outcome = future.result()
+        except Exception as error:  # of the engine: the worker died, or the message did not travel
+            outcome = Failure(f"its worker was lost ({type(error).__name__}: {one_line(error)})", again=True)
+        if not (isinstance(outcome, Failure) and outcome.again and left):
+            break
+        future = engine.submit(guarded, function, task)
+    return outcome
+
+
+def guarded(function: Callable[[Item], Result], task: Item) -> Result | Failure:
+    """In the worker: the result, or what went wrong. One thread of BLAS, so that all workers round alike."""
+    try:
+        with threadpool_limits(1, "blas"):
+            return function(task)
+    except Exception as error:
+        return Failure(one_line(error), again=isinstance(error, (OSError, StoreError)))
 
 
 def stream_in_order(
     function: Callable[[Item], Result], items: Sequence[Item], *, description: str, threads: int = 1
 ) -> Iterator[Result]:
-    """The results one by one in the order of `items`, with progress; few are under way or wait at a time.
+    """The results one by one in the order of `items`, on threads of this process, with progress.
 
-    Parameters
-    ----------
-    threads : how many to use when the caller lends no workers; each with one thread of BLAS, so that they do
-        not wait for one another. 1: the work is done here.
+    Few are under way or wait at a time. BLAS has one thread, as it has in workers: the numbers are the same
+    to the bit.
     """
-    lent = _executor.get()
-    with progress(description, len(items)) as step, ExitStack() as stack:
-        if lent is None and min(threads, len(items)) > 1:
-            stack.enter_context(threadpool_limits(1, "blas"))
+    with progress(description, len(items)) as step, threadpool_limits(1, "blas"), ExitStack() as stack:
+        results: Iterator[Result] = map(function, items)
+        if min(threads, len(items)) > 1:
             own = ThreadPoolExecutor(threads)
             stack.callback(own.shutdown, wait=True, cancel_futures=True)
             results = _ahead(own, function, items, 2 * threads)
-        elif lent is None:
-            results = map(function, items)
-        else:
-            results = _ahead(lent, function, items, len(items))
         for result in results:
             step.advance()
             yield result

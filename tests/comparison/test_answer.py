@@ -1,7 +1,8 @@
-"""The answer in three sentences follows the numbers, also when they say little."""
+"""The answer in plain words follows the numbers, also when they say little."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,14 +10,17 @@ import numpy as np
 import pytest
 from tests.planted import replicates
 
-from thinkalike.comparison.answer import answer, system_shares
+from thinkalike.comparison.answer import Answer, answer, system_shares
+from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 
 Make = Callable[..., Profile]
 NAMES = tuple("pqrstu")
 FIRST = [0.5, 0.3, 0.11, 0.05, 0.02, 0.01]
 SECOND = [0.01, 0.02, 0.05, 0.11, 0.3, 0.5]
+NEAR = [0.45, 0.35, 0.11, 0.05, 0.02, 0.01]
+SWAPPED = [0.3, 0.5, 0.1, 0.05, 0.02, 0.01]
 
 
 def profiles(make_profile: Make, noise: float = 1e-4, **importances: list[float]) -> dict[str, Profile]:
@@ -37,68 +41,85 @@ def matrices(made: dict[str, Profile], geometry: np.ndarray | None = None) -> di
     return found
 
 
+def said(made: dict[str, Profile], **blocks: object) -> Answer:
+    """The answer, with some values of all blocks set."""
+    found = matrices(made)
+    changed = tuple(replace(block, **blocks) for block in found["features"].blocks)
+    return answer(made, found | {"features": replace(found["features"], blocks=changed)})
+
+
 def test_three_systems(make_profile: Make) -> None:
-    made = profiles(make_profile, a=FIRST, b=FIRST, c=SECOND)
-    alike, why, differs = answer(made, matrices(made))
-    assert alike == (
-        "a and b (mean τ_w 1.00, 1.00 to 1.00 with other sentences, ceiling 1.00, q = 0.0042) are the most "
-        "alike by the features they care about; then a and c (mean τ_w −1.00, −1.00 to −1.00 with other "
-        "sentences, ceiling 1.00, q = 1) and b and c (mean τ_w −1.00, −1.00 to −1.00 with other sentences, "
-        "ceiling 1.00, q = 1); beyond chance are 1 of 3 pairs."
+    found = said(profiles(make_profile, a=FIRST, b=FIRST, c=SECOND))
+    assert found.alike == "a and b are the most alike: they care largely about the same features."
+    assert found.why == (
+        "Both are organised above all by p, then by q and r. "
+        "c cares more about u and less about p than a and b do."
     )
-    assert why == (
-        "Both are organised by p (51 % and 51 % of the importance), q (30 % and 30 % of the importance) "
-        "and r (11 % and 11 % of the importance), averaged over layers."
+    assert (
+        found.sure == "1 of 3 pairs is more alike than chance. Other sentences would put the same pair first."
     )
-    assert differs.startswith(
-        "c differs from them (mean τ_w −1.00 with them): it cares more about u (51 % of its importance"
-    )
-    assert "and less about p (1 % of its importance against 51 % and 51 %)" in differs
+
+
+def test_a_layman_reads_no_numbers(make_profile: Make) -> None:
+    """Counts of pairs aside: the tables have the numbers."""
+    made = profiles(make_profile, a=FIRST, b=NEAR, c=SECOND)
+    same = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
+    found = answer(made, matrices(made, same))
+    for sentence in (found.alike, found.why, found.otherwise):
+        assert not re.search(r"\d|τ|ρ|%", sentence)
+    assert len(found.alike) < 90
 
 
 def test_nothing_beyond_chance(make_profile: Make) -> None:
-    made = profiles(make_profile, a=FIRST, b=SECOND, c=[0.1, 0.02, 0.5, 0.3, 0.01, 0.05])
-    alike = answer(made, matrices(made))[0]
-    assert alike.startswith("a and c (mean τ_w 0.")
-    assert alike.endswith("; no two of them rank the features alike beyond chance.")
+    found = said(profiles(make_profile, a=FIRST, b=SECOND, c=[0.1, 0.02, 0.5, 0.3, 0.01, 0.05]))
+    assert (
+        found.alike
+        == "No two of these systems care about the same features more than unrelated systems would."
+    )
+    assert found.sure.startswith("None of 3 pairs are more alike than chance.")
 
 
 def test_the_most_alike_have_the_highest_tau_not_the_smallest_q(make_profile: Make) -> None:
-    made = profiles(make_profile, a=FIRST, b=FIRST, c=[0.3, 0.5, 0.1, 0.05, 0.02, 0.01])
+    made = profiles(make_profile, a=FIRST, b=FIRST, c=SWAPPED)
     found = matrices(made)
     q = {("a", "b"): 0.04, ("a", "c"): 0.001, ("b", "c"): 0.2}
     blocks = tuple(replace(t, q=q.get((t.a, t.b), np.nan)) for t in found["features"].blocks)
     found["features"] = replace(found["features"], blocks=blocks)
-    assert answer(made, found)[0].startswith("a and b (mean τ_w 1.00")
+    assert answer(made, found).alike.startswith("a and b are the most alike:")
 
 
 def test_a_tie_is_called_a_tie(make_profile: Make) -> None:
     """Which of the three pairs is highest changes with the sentences."""
-    near = {"b": [0.45, 0.35, 0.11, 0.05, 0.02, 0.01], "c": [0.5, 0.3, 0.05, 0.11, 0.02, 0.01]}
-    made = profiles(make_profile, noise=0.2, a=FIRST, **near)
-    alike, _, differs = answer(made, matrices(made))
-    assert alike.startswith(
-        "Which systems are most alike, these sentences cannot tell: highest are a and b ("
-    )
-    assert ", a tie" in alike
-    assert differs.startswith("That c is less like them (mean τ_w 0.")
-    assert "these sentences do not show" in differs
+    made = profiles(make_profile, noise=0.2, a=FIRST, b=NEAR, c=[0.5, 0.3, 0.05, 0.11, 0.02, 0.01])
+    found = said(made, q=0.01)
+    assert found.alike == "a, b and c are about equally alike: they care largely about the same features."
+    assert found.why.startswith("All are organised ")
+    assert found.sure.endswith("Other sentences may well put another pair first.")
+    assert "take more sentences, which may break the tie" in found.next.lower()
 
 
 def test_a_tie_with_some(make_profile: Make) -> None:
-    made = profiles(make_profile, noise=0.02, a=FIRST, b=FIRST, c=FIRST, d=SECOND)
-    alike, _, differs = answer(made, matrices(made))
-    assert " are the most alike by the features they care about, tied with " in alike
-    assert differs.startswith("d differs from them (mean τ_w −1.00 with them)")
+    found = said(profiles(make_profile, noise=0.02, a=FIRST, b=FIRST, c=FIRST, d=SECOND))
+    assert re.fullmatch(
+        r"[abc] and [abc] are the most alike, about equally with [abc] and [abc] and with [abc] and [abc]\.",
+        found.alike,
+    )
+    assert "d cares more about u and less about p than " in found.why
 
 
-def test_without_resamples_nothing_is_called_most_alike(make_profile: Make) -> None:
+def test_a_tie_with_many(make_profile: Make) -> None:
+    found = said(profiles(make_profile, noise=0.02, a=FIRST, b=FIRST, c=FIRST, d=FIRST, e=SECOND))
+    assert found.alike.endswith(" are among the most alike, about equally with 5 other pairs.")
+
+
+def test_without_resamples_nothing_is_said_of_other_sentences(make_profile: Make) -> None:
     made = {
         n: replace(p, replicates=None) for n, p in profiles(make_profile, a=FIRST, b=FIRST, c=SECOND).items()
     }
-    alike = answer(made, matrices(made))[0]
-    assert "most alike" not in alike
-    assert "; whether other sentences would say the same, only resamples tell" in alike
+    found = said(made)
+    assert found.alike.startswith("a and b come out as the most alike")
+    assert found.sure.endswith("How it would be with other sentences was not asked.")
+    assert found.next.startswith("Ask for ranges (--resamples 20)")
 
 
 def test_few_features_are_not_tested(make_profile: Make) -> None:
@@ -106,19 +127,34 @@ def test_few_features_are_not_tested(make_profile: Make) -> None:
         name: make_profile(name, FIRST[:3], features=NAMES[:3], noise=1e-4, seed=k)
         for k, name in enumerate("ab")
     }
-    assert answer(made, matrices(made))[0] == "a and b rank the features alike (mean τ_w 1.00)."
+    found = said(made)
+    assert found.alike == "a and b care largely about the same features."
+    assert found.sure.startswith("Nothing could be tested against chance")
 
 
-def test_a_third_that_is_like_them_too(make_profile: Make) -> None:
-    made = profiles(make_profile, a=FIRST, b=FIRST, c=[0.3, 0.5, 0.1, 0.05, 0.02, 0.01])
-    differs = answer(made, matrices(made))[2]
-    assert differs.startswith("c is like them too (mean τ_w 0.")
-    assert " with them), but cares more about q (51 % of its importance against 30 % and 30 %)" in differs
+@pytest.mark.parametrize(
+    ("mean", "words"),
+    [
+        (0.9, "care largely about the same features"),
+        (0.6, "care largely about the same features"),
+        (0.59, "care partly about the same features"),
+        (0.29, "share few of the features they care about"),
+    ],
+)
+def test_how_alike_is_said_in_words(make_profile: Make, mean: float, words: str) -> None:
+    found = said(profiles(make_profile, a=FIRST, b=FIRST), mean=mean, q=0.01)
+    assert found.alike == f"a and b {words}."
+    assert found.sure == "That is more than chance."
 
 
-def test_a_third_with_the_same_shares(make_profile: Make) -> None:
-    made = profiles(make_profile, a=FIRST, b=FIRST, c=FIRST)
-    assert answer(made, matrices(made))[2].endswith("; no feature's share lies 5 % or more outside theirs.")
+def test_two_that_are_not_alike(make_profile: Make) -> None:
+    found = said(profiles(make_profile, a=FIRST, b=SECOND))
+    assert found.alike == "a and b do not care about the same features more than unrelated systems would."
+    assert found.why.startswith("No feature matters in all of them: a by p and b by u. They differ most in ")
+
+
+def test_a_third_with_the_same_shares_is_not_set_apart(make_profile: Make) -> None:
+    assert "cares" not in said(profiles(make_profile, a=FIRST, b=FIRST, c=FIRST)).why
 
 
 def test_a_share_between_those_of_the_others_is_no_difference(make_profile: Make) -> None:
@@ -129,31 +165,38 @@ def test_a_share_between_those_of_the_others_is_no_difference(make_profile: Make
         b=[0.4, 0.3, 0.2, 0.05, 0.03, 0.02],
         c=[0.5, 0.05, 0.02, 0.25, 0.1, 0.06],
     )
-    differs = answer(made, matrices(made))[2]
-    assert differs.startswith("c differs from them")
-    assert "more about s (" in differs
-    assert "less about q (" in differs
-    assert " p (" not in differs
+    assert "c cares more about s and less about q than a and b do." in said(made).why
 
 
 def test_geometry_is_told_when_it_agrees_and_when_it_does_not(make_profile: Make) -> None:
     made = profiles(make_profile, a=FIRST, b=FIRST, c=SECOND)
     same = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
-    assert (
-        "; geometry says the same (mean RSA ρ = 0.60, the highest)." in answer(made, matrices(made, same))[0]
-    )
+    found = answer(made, matrices(made, same)).otherwise
+    assert found.startswith("Geometry (RSA), which knows no features, puts the same pair first.")
     other = np.array([[1, 0.1, 0.2], [0.1, 1, 0.3], [0.2, 0.3, 1]])
-    assert (
-        "; geometry says b and c (mean RSA ρ = 0.30 against 0.10)." in answer(made, matrices(made, other))[0]
-    )
+    found = answer(made, matrices(made, other)).otherwise
+    assert found.startswith("Geometry (RSA), which knows no features, puts b and c first.")
 
 
-def test_untrained_copies_stand_beside(make_profile: Make) -> None:
+def test_untrained_copies(make_profile: Make) -> None:
     made = profiles(make_profile, a=FIRST, b=FIRST)
-    found = matrices(made)
-    blocks = tuple(replace(b, control=0.25) for b in found["features"].blocks)
-    found["features"] = replace(found["features"], blocks=blocks)
-    assert "ceiling 1.00, q = 0.0014, untrained copies 0.25)" in answer(made, found)[0]
+    assert "ntrained" not in said(made, q=0.01).sure
+    assert said(made, q=0.01, control=0.1, control_share=0.0).sure == (
+        "That is more than chance. Untrained copies are less alike: it comes from training."
+    )
+    assert said(made, q=0.01, control=0.9, control_share=0.4).sure == (
+        "That is more than chance. "
+        "But untrained copies of the systems are as alike: training is not what it comes from."
+    )
+    assert "untrained copies" in said(made, q=0.01).next
+    assert "untrained" not in said(made, q=0.01, control=0.1, control_share=0.0).next
+
+
+def test_features_that_explain_little(make_profile: Make) -> None:
+    made = profiles(make_profile, a=FIRST, b=FIRST)
+    weak = made | {"b": replace(made["b"], scores=np.full_like(made["b"].scores, 0.1))}
+    assert "The features explain little of b: others may say something else there." in said(weak).otherwise
+    assert "explain little" not in said(made).otherwise
 
 
 def test_a_difference_within_the_noise_is_called_so(make_profile: Make) -> None:
@@ -161,11 +204,16 @@ def test_a_difference_within_the_noise_is_called_so(make_profile: Make) -> None:
         name: make_profile(name, values, features=NAMES, noise=0.2, seed=k)
         for k, (name, values) in enumerate({"a": FIRST, "b": FIRST}.items())
     }
-    assert answer(noisy, matrices(noisy))[2].endswith(", a difference that may be noise.")
+    assert said(noisy).why.endswith(", but that may be noise.")
     resampled = {name: replace(p, replicates=replicates(p, noise=0.5)) for name, p in noisy.items()}
-    assert answer(resampled, matrices(resampled))[2].endswith(", a difference that may be noise.")
-    clear = profiles(make_profile, a=FIRST, b=SECOND)
-    assert "noise" not in answer(clear, matrices(clear))[2]
+    assert said(resampled).why.endswith(", but that may be noise.")
+    assert "noise" not in said(profiles(make_profile, a=FIRST, b=SECOND)).why
+
+
+def test_the_way_to_the_reasons(make_profile: Make) -> None:
+    found = matrices(profiles(make_profile, a=FIRST, b=FIRST))["features"].blocks[1]
+    expected = f"see why a:{found.layer_a} and b:{found.layer_b} are alike (explain)."
+    assert said(profiles(make_profile, a=FIRST, b=FIRST)).next.endswith(expected)
 
 
 def test_shares_are_averaged_over_layers(make_profile: Make) -> None:
@@ -180,10 +228,22 @@ def test_systems_of_which_the_features_explain_nothing(make_profile: Make) -> No
         "a": make_profile("a", FIRST, features=NAMES, noise=1e-4),
         "b": make_profile("b", flat, features=NAMES, noise=0.0),
     }
-    alike, why, _ = answer(made, matrices(made))
-    assert alike.startswith("No two of the systems can be compared by features")
-    assert why == "The features explain nothing of the distances in b."
+    found = said(made)
+    assert found.alike.startswith("These systems cannot be compared by features")
+    assert found.why == "The features explain nothing of the distances in b."
     made["c"] = make_profile("c", FIRST, features=NAMES, noise=1e-4, seed=1)
-    alike, _, differs = answer(made, matrices(made))
-    assert alike.startswith("a and c rank the features alike beyond chance")
-    assert differs.endswith("Of b the features say nothing: they explain none of the distances.")
+    found = said(made)
+    assert found.alike == "a and c care largely about the same features."
+    assert found.why.endswith("Of b the features say nothing: they explain none of the distances.")
+
+
+def test_one_system(make_profile: Make) -> None:
+    assert said(profiles(make_profile, a=FIRST)).alike == "a is organised above all by p."
+
+
+def test_items_that_are_no_words(make_profile: Make) -> None:
+    made = profiles(make_profile, noise=0.2, a=FIRST, b=NEAR, c=[0.5, 0.3, 0.05, 0.11, 0.02, 0.01])
+    found = answer(made, matrices(made), sample="items")
+    assert "Other items may well put another pair first." in found.sure
+    assert "ake more items" in found.next
+    assert "untrained" not in found.next

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,10 +20,11 @@ from thinkalike.comparison.cautions import (
     find_cautions,
     tell,
 )
+from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.profiling import profile as make_profile
-from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 
 Make = Callable[..., Profile]
 GOOD = [
@@ -183,24 +182,33 @@ def test_a_profile_alone_says_when_its_resamples_are_few() -> None:
     make_profile(layer, table, resamples=10)  # warnings are errors in these tests
 
 
-def test_cautions_are_told_as_warnings_and_in_a_notebook_as_one_box(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_p_where_the_features_explain_nothing(pair: list[Profile]) -> None:
+    folds = np.array([0.1, -0.1, 0.05, -0.02])  # mean 0.0075: not above 0
+    silent = replace(pair[1], scores=np.tile(folds, (len(pair[1].layers), 1)))
+    assert pair[0].explains_something
+    assert not silent.explains_something
+    # 0.0075 + 0.1 is 2.5 standard errors over four folds, less than Student's 3.18; with 0.2 it is 4.8.
+    assert not replace(silent, scores=silent.scores + 0.1).explains_something
+    assert replace(silent, scores=silent.scores + 0.2).explains_something
+    found = cautions([pair[0], silent])["nothing-explained"]
+    assert found.systems == ("b",)
+    assert "mean ρ 0.01" in found.text
+    matrix = by_features([pair[0], silent], n_permutations=50)
+    block = matrix.block_test("a", "b")
+    assert block is not None
+    assert np.isnan([block.p_mean, block.q]).all()
+    tested = by_features(pair, n_permutations=50).block_test("a", "b")
+    assert tested is not None
+    assert tested.q < 0.05
+
+
+def test_cautions_are_told_as_warnings() -> None:
     both = [Caution("low-score", "a < b: little."), Caution("few-features", "Few.")]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         tell(both)
     assert [str(w.message) for w in told] == ["a < b: little.", "Few."]
     assert {w.category for w in told} == {CautionWarning}
-    boxes: list[str] = []
-    notebook = types.ModuleType("IPython.display")
-    notebook.HTML = str  # type: ignore[attr-defined]
-    notebook.display = boxes.append  # type: ignore[attr-defined]
-    for name, module in (("ipykernel", notebook), ("IPython", notebook), ("IPython.display", notebook)):
-        monkeypatch.setitem(sys.modules, name, module)
-    tell(both)
-    tell([])
-    (box,) = boxes
-    assert "To keep in mind (2)" in box
-    assert "<li>a &lt; b: little.</li><li>Few.</li>" in box
 
 
 def test_without_diagnostics_there_is_less_to_say(pair: list[Profile]) -> None:
@@ -210,10 +218,11 @@ def test_without_diagnostics_there_is_less_to_say(pair: list[Profile]) -> None:
 def test_the_table_is_tested() -> None:
     """A new caution needs a test here."""
     assert set(CAUTIONS) == {
+        "half-taken", "quantised-weights",  # in test_inside_pictures.py
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
         "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
         "unstable-similarities", "no-better-than-untrained", "sampled-pairs",
-        "heavy-first-words", "missing-bos", "anisotropic-layers",
+        "heavy-first-words", "missing-bos", "anisotropic-layers", "nothing-explained",
     }  # fmt: skip
 
 

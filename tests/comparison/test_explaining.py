@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import weightedtau
+from tests.planted import replicates
 
 from thinkalike.comparison.explaining import Explanation, explain
+from thinkalike.comparison.layer_similarity import similarity
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import similarity
 from thinkalike.errors import InvalidInput, UnknownName
 
 Make = Callable[..., Profile]
@@ -104,6 +105,21 @@ def test_two_layers_of_one_system(pair: tuple[Profile, Profile]) -> None:
     assert isinstance(got, Explanation)
     assert (got.a, got.b) == (("bert", 0), ("bert", 2))
     assert got.p_block is not None
+
+
+def test_ranks_have_their_ranges_where_there_are_resamples(pair: tuple[Profile, Profile]) -> None:
+    bare = explain(pair[0], 0, pair[1], 2)
+    assert bare.rank_range_a is None
+    assert "–" not in str(bare.to_frame()["rank_a"].tolist())
+    first, second = (replace(one, replicates=replicates(one, noise=0.05)) for one in pair)
+    why = explain(first, 0, second, 2)
+    expected = first.rank_range()[:, 0]
+    frame = why.to_frame().set_index("feature").loc[list(first.features)]
+    np.testing.assert_array_equal([frame["rank_a_best"], frame["rank_a_worst"]], expected)
+    assert (frame["rank_a_best"] <= frame["rank_a"]).all()
+    assert (frame["rank_a"] <= frame["rank_a_worst"]).all()
+    wide = frame[frame["rank_a_best"] < frame["rank_a_worst"]].iloc[0]
+    assert f"{wide['rank_a']:.0f} ({wide['rank_a_best']:.0f}–{wide['rank_a_worst']:.0f})" in str(why)
 
 
 def test_a_layer_without_a_ranking(pair: tuple[Profile, Profile]) -> None:

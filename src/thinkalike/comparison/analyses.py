@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.types import Facts
 
 WORDS = ("all", "not first")
 SENTENCES = ("these", "one half", "other half", "others")
@@ -33,8 +33,8 @@ class Analysis:
     """
 
     name: str
-    encoding: Facts = field(default_factory=dict)
-    reading: Facts = field(default_factory=dict)
+    encoding: Mapping[str, object] = field(default_factory=dict)
+    reading: Mapping[str, object] = field(default_factory=dict)
     words: str = "all"
     sentences: str = "these"
 
@@ -44,7 +44,7 @@ class Analysis:
         if self.sentences not in SENTENCES:
             raise UnknownName.among("choice of sentences", self.sentences, SENTENCES)
 
-    def choices(self, main: Facts) -> dict[str, str]:
+    def choices(self, main: Mapping[str, object]) -> dict[str, str]:
         """Every choice of this analysis by name, those of the comparison (`main`) where it changes none."""
         said = {**main, **self.encoding, **self.reading, "words": self.words, "sentences": self.sentences}
         said["weights"] = "with interactions" if said.pop("interactions", False) else "by feature"

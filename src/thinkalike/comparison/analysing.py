@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from thinkalike.comparison.rereading import read_otherwise
 from thinkalike.comparison.robustness import Robustness
 from thinkalike.errors import InvalidInput, ThinkalikeError
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json
 
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
@@ -57,9 +56,9 @@ def run_analyses(
     return _collect([one for one in wanted if one.name in made], made, comparison.systems, main, left_out)
 
 
-def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> Json:
+def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> dict[str, object]:
     """The choices of the comparison itself; how texts were read only where a system says it."""
-    main: Json = dict(comparison.settings)
+    main: dict[str, object] = dict(comparison.settings)
     for name in ("pooling", "bos"):
         said = {str(one.metadata[name]) for one in base if name in one.metadata}
         if said:
@@ -67,7 +66,7 @@ def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> Json:
     return main
 
 
-def _to_make(grid: Sequence[Analysis], main: Facts) -> tuple[list[Analysis], dict[str, str]]:
+def _to_make(grid: Sequence[Analysis], main: Mapping[str, object]) -> tuple[list[Analysis], dict[str, str]]:
     """The comparison and whatever differs from it in a choice; and why the rest is not made."""
     wanted, left_out = [MAIN], dict[str, str]()
     for one in grid:
@@ -87,12 +86,12 @@ def _grouped(
         yield one, [analysis for analysis in analyses if key(analysis) == one]
 
 
-def _reading(one: Analysis) -> tuple[tuple[tuple[str, Any], ...], bool]:
+def _reading(one: Analysis) -> tuple[tuple[tuple[str, object], ...], bool]:
     """Analyses with the same one are made from the same vectors."""
     return tuple(one.reading.items()), one.sentences == "others"
 
 
-def _measuring(one: Analysis) -> tuple[str, str, Any]:
+def _measuring(one: Analysis) -> tuple[str, str, object]:
     """Analyses of the same vectors with the same one share their geometry."""
     return one.words, one.sentences, one.encoding.get("distance")
 
@@ -101,7 +100,7 @@ def _collect(
     analyses: Sequence[Analysis],
     made: Mapping[str, Found],
     systems: Sequence[str],
-    main: Facts,
+    main: Mapping[str, object],
     left_out: Mapping[str, str],
 ) -> Robustness:
     pairs = tuple(combinations(systems, 2))

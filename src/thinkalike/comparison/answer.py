@@ -1,50 +1,97 @@
-"""The answer in three sentences: who is alike, by what, and who differs how. Each with its numbers."""
+"""The answer in plain words: a sentence or two to each question of a reader. Tables have the numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.inference.block_tests import BlockTest
-from thinkalike.inference.jackknife import jackknife_error
+from thinkalike.inference.jackknife import jackknife_error, quantile
 from thinkalike.labels import Floats
-from thinkalike.wording import listed, number, p_text, percent, readable
+from thinkalike.wording import listed, readable
+
+if TYPE_CHECKING:
+    from thinkalike.comparison.robustness import Robustness
 
 SIGNIFICANT = 0.05
 WORTH_NAMING = 0.05
 """The least difference of shares that is told"""
+ABOVE_ALL = 0.5
+"""The share of the importance from which on one feature stands for the others"""
+DEGREES = ((0.6, "care largely about the same features"), (0.3, "care partly about the same features"))
+FAINT = "share few of the features they care about"
+"""How one says a mean τ_w"""
+LITTLE = 0.2
+"""ρ below which the features explain little of a layer"""
 
 
-def answer(profiles: Mapping[str, Profile], matrices: Mapping[str, SimilarityMatrix]) -> tuple[str, str, str]:
-    """Three sentences on two or more systems; honest when nothing is beyond chance."""
+QUESTIONS = ("Who is alike?", "Why?", "How sure is that?", "What would change it?", "What next?")
+
+
+class Answer(NamedTuple):
+    """What the comparison says to each of `QUESTIONS`."""
+
+    alike: str
+    why: str
+    sure: str
+    otherwise: str
+    next: str
+
+    def by_question(self) -> dict[str, str]:
+        """What a reader asks → what the comparison says to it."""
+        return dict(zip(QUESTIONS, self, strict=True))
+
+
+def answer(
+    profiles: Mapping[str, Profile],
+    matrices: Mapping[str, SimilarityMatrix],
+    tried: Robustness | None = None,
+    *,
+    sample: str = "sentences",
+) -> Answer:
+    """The answer on two or more systems; honest when nothing is beyond chance.
+
+    `sample` is what the systems were shown a sample of: sentences, or items of another kind.
+    """
     blocks = [block for block in matrices[FEATURES].blocks if block.a != block.b]
+    if len(profiles) == 1:
+        return _one_system(next(iter(profiles.values())))
     if not blocks:
         return _nothing_ranked(profiles)
     best = max(blocks, key=lambda block: block.mean)
-    outsider = _outsider(blocks, best)
-    difference = (
-        _two_differ(profiles[best.a], profiles[best.b])
-        if len(blocks) == 1
-        else _who_differs(profiles, blocks, best, outsider)
-    )
-    return (
-        _who_is_alike(blocks, best, matrices),
-        _by_what(profiles[best.a], profiles[best.b]),
-        difference + _who_is_left_out(profiles, blocks),
+    return Answer(
+        _who_is_alike(blocks, best),
+        _why(profiles, blocks, best) + _who_is_left_out(profiles, blocks),
+        _how_sure(blocks, best, tried, sample),
+        _what_would_change_it(profiles, blocks, best, matrices, tried),
+        _what_next(blocks, best, tried, sample),
     )
 
 
-def _nothing_ranked(profiles: Mapping[str, Profile]) -> tuple[str, str, str]:
+def _one_system(profile: Profile) -> Answer:
+    weak = np.nanmedian(profile.mean_scores) < LITTLE
+    return Answer(
+        f"{profile.system} is organised above all by {_top(profile, system_shares(profile))}.",
+        "Its vectors lie further apart where that differs than where anything else does.",
+        "The features explain little of it." if weak else "The profile below shows it for every layer.",
+        "Other features, or other sentences.",
+        "Compare it with another system.",
+    )
+
+
+def _nothing_ranked(profiles: Mapping[str, Profile]) -> Answer:
     flat = [name for name, p in profiles.items() if _is_flat(p)]
-    return (
-        "No two of the systems can be compared by features: in each pair one ranks no feature above another.",
+    return Answer(
+        "These systems cannot be compared by features: in each pair one ranks no feature above another.",
         f"The features explain nothing of the distances in {listed(flat)}.",
-        "Geometry is compared all the same; for the features, add others, or more items.",
+        "There is nothing to be sure of.",
+        "Other features may tell the systems apart, or more items.",
+        "Compare by geometry, which needs no features, or add features.",
     )
 
 
@@ -65,123 +112,121 @@ def system_shares(profile: Profile) -> Floats:
     return importance_shares(profile.mean_importance).mean(axis=0)
 
 
-def _who_is_alike(
-    blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]
-) -> str:
-    pair, two = _pair(best), len(blocks) == 1
-    if two:
-        sentence = f"{pair} {_likeness_of_two(best)} ({_numbers(best)})"
-    else:
-        sentence = f"{_most_alike(blocks, best)}{_beyond_chance(blocks)}"
-    return sentence + _geometry(blocks, best, matrices) + "."
+# Who is alike?
 
 
-def _likeness_of_two(block: BlockTest) -> str:
-    if np.isnan(block.q):
-        return "rank the features alike" if block.mean > 0 else "do not rank the features alike"
-    alike = block.q < SIGNIFICANT
-    return (
-        "rank the features alike beyond chance" if alike else "do not rank the features alike beyond chance"
-    )
+def _who_is_alike(blocks: Sequence[BlockTest], best: BlockTest) -> str:
+    if len(blocks) == 1:
+        return _two_are_alike(best)
+    if not _is_tested(blocks) or any(_is_alike(block) for block in blocks):
+        return _most_alike(blocks, best)
+    return "No two of these systems care about the same features more than unrelated systems would."
+
+
+def _two_are_alike(block: BlockTest) -> str:
+    if _is_tested([block]) and not _is_alike(block):
+        return f"{_pair(block)} do not care about the same features more than unrelated systems would."
+    return f"{_pair(block)} {_degree(block.mean)}."
 
 
 def _most_alike(blocks: Sequence[BlockTest], best: BlockTest) -> str:
-    """Who ranks the features most alike: by the size of τ_w, and a tie where the sentences cannot tell."""
-    others = sorted((b for b in blocks if b is not best), key=lambda b: -b.mean)
-    tied = [b for b in others if b.is_tied]
-    named = [f"{_pair(b)} ({_numbers(b)})" for b in (best, *others[:2])]
+    """By the size of τ_w; a tie is called a tie."""
+    others = [block for block in blocks if block is not best]
+    if np.isnan([block.behind_low for block in others]).all():
+        return f"{_pair(best)} come out as the most alike: they {_degree(best.mean)}."
+    tied = [block for block in others if block.is_tied]
     if not tied:
-        return f"{named[0]} are the most alike by the features they care about; then {listed(named[1:])}"
-    if np.isnan([b.behind_low for b in others]).all():
-        return (
-            f"{named[0]} have the highest τ_w, then {listed(named[1:])}; whether other sentences would say "
-            "the same, only resamples tell"
-        )
+        return f"{_pair(best)} are the most alike: they {_degree(best.mean)}."
     if len(tied) == len(others):
-        return (
-            f"Which systems are most alike, these sentences cannot tell: highest are {listed(named)}, a tie"
-        )
-    as_much = [f"{_pair(b)} ({_numbers(b)})" for b in tied[:2]]
-    more = f" and {len(tied) - 2} more" if len(tied) > 2 else ""
-    return f"{named[0]} are the most alike by the features they care about, tied with {listed(as_much)}{more}"
+        names = dict.fromkeys(name for block in blocks for name in (block.a, block.b))
+        return f"{listed(list(names))} are about equally alike: they {_degree(best.mean)}."
+    if len(tied) > 2:
+        return f"{_pair(best)} are among the most alike, about equally with {len(tied)} other pairs."
+    equals = " and with ".join(_pair(block) for block in tied)
+    return f"{_pair(best)} are the most alike, about equally with {equals}."
 
 
-def _beyond_chance(blocks: Sequence[BlockTest]) -> str:
-    if np.isnan([b.q for b in blocks]).all():
-        return "; nothing could be tested against chance"
-    alike = sum(b.q < SIGNIFICANT for b in blocks)
-    if alike == 0:
-        return "; no two of them rank the features alike beyond chance"
-    return "" if alike == len(blocks) else f"; beyond chance are {alike} of {len(blocks)} pairs"
+def _degree(mean: float) -> str:
+    if mean <= 0:
+        return "care about other features"
+    return next((words for least, words in DEGREES if mean >= least), FAINT)
 
 
-def _by_what(a: Profile, b: Profile) -> str:
-    shares_a, shares_b = system_shares(a), system_shares(b)
-    both = np.minimum(shares_a, shares_b)
-    order = [k for k in np.argsort(-both, kind="stable") if both[k] >= MATTERS][:3]
-    if order:
-        parts = [
-            f"{readable(a.features[k])} ({percent(shares_a[k])} and {percent(shares_b[k])} of the importance)"
-            for k in order
-        ]
-        return f"Both are organised by {listed(parts)}, averaged over layers."
-    return (
-        f"No feature has {percent(MATTERS)} of the importance in both: {a.system} is organised by "
-        f"{_top(a, shares_a)}, {b.system} by {_top(b, shares_b)}."
-    )
+# Why?
 
 
-def _who_differs(
-    profiles: Mapping[str, Profile], blocks: Sequence[BlockTest], best: BlockTest, outsider: str
-) -> str:
-    """Names features whose share lies outside those of both others."""
-    odd, pair = profiles[outsider], (profiles[best.a], profiles[best.b])
-    to_pair = [b for b in blocks if outsider in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}]
-    mean = number(float(np.mean([b.mean for b in to_pair])))
-    if any(b.is_tied for b in to_pair):
-        opening = (
-            f"That {outsider} is less like them (mean τ_w {mean} with them), these sentences do not show"
-        )
-        joint = "; in shares it cares"
-    elif all(b.q < SIGNIFICANT for b in to_pair):
-        opening, joint = f"{outsider} is like them too (mean τ_w {mean} with them)", ", but cares"
-    else:
-        opening, joint = f"{outsider} differs from them (mean τ_w {mean} with them)", ": it cares"
-    shares, (a, b) = system_shares(odd), (system_shares(one) for one in pair)
-    above, below = shares - np.maximum(a, b), np.minimum(a, b) - shares
+def _why(profiles: Mapping[str, Profile], blocks: Sequence[BlockTest], best: BlockTest) -> str:
+    everyone = all(block.is_tied for block in blocks if block is not best)
+    names = list(dict.fromkeys(n for b in blocks for n in (b.a, b.b))) if everyone else [best.a, best.b]
+    shared = _shared_features([profiles[name] for name in names])
+    if len(blocks) == 1:
+        return f"{shared} {_two_differ(profiles[best.a], profiles[best.b])}"
+    outsider = _outsider(blocks, best)
+    differs = _who_differs(profiles[outsider], profiles[best.a], profiles[best.b])
+    return f"{shared} {differs}" if differs else shared
+
+
+def _shared_features(profiles: Sequence[Profile]) -> str:
+    """What all of them are organised by."""
+    shares = [system_shares(profile) for profile in profiles]
+    least = np.min(shares, axis=0)
+    order = [k for k in np.argsort(-least, kind="stable") if least[k] >= MATTERS][:3]
+    names = [readable(profiles[0].features[k]) for k in order]
+    all_of_them = "Both" if len(profiles) == 2 else "All"
+    if not order:
+        tops = [f"{p.system} by {_top(p, own)}" for p, own in zip(profiles, shares, strict=True)]
+        return f"No feature matters in all of them: {listed(tops)}."
+    if least[order[0]] < ABOVE_ALL:
+        return f"{all_of_them} are organised by {listed(names)}."
+    then = f", then by {listed(names[1:])}" if names[1:] else ""
+    return f"{all_of_them} are organised above all by {names[0]}{then}."
+
+
+def _top(profile: Profile, shares: Floats) -> str:
+    k = int(shares.argmax())
+    return readable(profile.features[k]) if shares[k] > 0 else "none of them"
+
+
+def _who_differs(odd: Profile, a: Profile, b: Profile) -> str:
+    """Features whose share lies outside those of both others."""
+    shares, first, second = (system_shares(profile) for profile in (odd, a, b))
+    above, below = shares - np.maximum(first, second), np.minimum(first, second) - shares
     reasons = []
     for word, beyond in (("more", above), ("less", below)):
         k = int(beyond.argmax())
         if beyond[k] >= WORTH_NAMING:
-            reasons.append(
-                f"{word} about {readable(odd.features[k])} ({percent(shares[k])} of its importance against "
-                f"{percent(a[k])} and {percent(b[k])}{_doubt(beyond[k], k, odd, *pair)})"
-            )
-    if not reasons:
-        return f"{opening}; no feature's share lies {percent(WORTH_NAMING)} or more outside theirs."
-    return f"{opening}{joint} {' and '.join(reasons)}."
+            doubt = ", which may be noise" if _may_be_noise(beyond[k], k, odd, a, b) else ""
+            reasons.append(f"{word} about {readable(odd.features[k])}{doubt}")
+    return f"{odd.system} cares {listed(reasons)} than {a.system} and {b.system} do." if reasons else ""
 
 
 def _two_differ(a: Profile, b: Profile) -> str:
     shares_a, shares_b = system_shares(a), system_shares(b)
     k = int(np.abs(shares_a - shares_b).argmax())
     if shares_a[k] == shares_b[k]:
-        return "No feature has a larger share of the importance in one than in the other."
+        return "No feature matters more to one than to the other."
+    more, less = (a, b) if shares_a[k] > shares_b[k] else (b, a)
+    doubt = ", but that may be noise" if _may_be_noise(shares_a[k] - shares_b[k], k, a, b) else ""
     return (
-        f"They differ most in {readable(a.features[k])}: {percent(shares_a[k])} of {a.system}'s importance, "
-        f"{percent(shares_b[k])} of {b.system}'s{_doubt(shares_a[k] - shares_b[k], k, a, b)}."
+        f"They differ most in {readable(a.features[k])}, which matters more to {more.system} than to "
+        f"{less.system}{doubt}."
     )
 
 
-def _doubt(difference: float, k: int, *profiles: Profile) -> str:
-    """A clause when a difference in the share of feature k, the largest of all, may be noise."""
+def _may_be_noise(difference: float, k: int, *profiles: Profile) -> bool:
+    """Whether other sentences may undo a difference in the share of feature k, the largest of all."""
     error = np.sqrt(sum(_share_error(profile, k) ** 2 for profile in profiles))
-    if np.isnan(error):
-        return ""
-    made = [profile.replicates for profile in profiles]
-    parts = [profiles[0].importance.shape[1] if one is None else one.parts for one in made]
-    limit = stats.t.isf(SIGNIFICANT / 2 / len(profiles[0].features), min(parts) - 1)
-    return ", a difference that may be noise" if abs(difference) < limit * error else ""
+    limit = max(_limit(profile) for profile in profiles)
+    return bool(abs(difference) < limit * error)  # False where the error is not known
+
+
+def _limit(profile: Profile) -> float:
+    """How many standard errors a difference has to have, being the largest of all features'."""
+    level, made = 1 - SIGNIFICANT / len(profile.features), profile.replicates
+    if made is None:  # over folds
+        n_folds = profile.importance.shape[1]
+        return quantile(level, n_folds, parts=n_folds) if n_folds > 1 else float("nan")
+    return quantile(level, len(made.scores), **made.dealt)
 
 
 def _share_error(profile: Profile, k: int) -> float:
@@ -193,36 +238,109 @@ def _share_error(profile: Profile, k: int) -> float:
     return float(by_fold.std(ddof=1) / np.sqrt(len(by_fold))) if len(by_fold) > 1 else float("nan")
 
 
-def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]) -> str:
-    if "rsa" not in matrices:
+# How sure is that?
+
+
+def _how_sure(blocks: Sequence[BlockTest], best: BlockTest, tried: Robustness | None, sample: str) -> str:
+    parts = [_beyond_chance(blocks), _beyond_untrained(blocks), _other_samples(blocks, best, sample)]
+    if tried is not None:
+        parts.append(tried.answer)
+    return " ".join(part for part in parts if part)
+
+
+def _beyond_chance(blocks: Sequence[BlockTest]) -> str:
+    if not _is_tested(blocks):
+        return "Nothing could be tested against chance: the features are too few, or say too little."
+    alike, all_pairs = sum(_is_alike(block) for block in blocks), len(blocks)
+    if all_pairs == 1:
+        return "That is more than chance." if alike else "What they share is no more than chance."
+    if alike == all_pairs:
+        return f"All {all_pairs} pairs are more alike than chance."
+    return f"{alike or 'None'} of {all_pairs} pairs {'is' if alike == 1 else 'are'} more alike than chance."
+
+
+def _beyond_untrained(blocks: Sequence[BlockTest]) -> str:
+    known = [block for block in blocks if np.isfinite(block.control_share) and _is_alike(block)]
+    as_alike = [block for block in known if block.control_share > SIGNIFICANT]
+    if not known:
         return ""
+    if not as_alike:
+        return "Untrained copies are less alike: it comes from training."
+    named = listed([_pair(block) for block in as_alike[:2]]) if len(as_alike) < len(known) else "the systems"
+    return f"But untrained copies of {named} are as alike: training is not what it comes from."
+
+
+def _other_samples(blocks: Sequence[BlockTest], best: BlockTest, sample: str) -> str:
+    if not np.isfinite(best.low):
+        return f"How it would be with other {sample} was not asked."
+    if len(blocks) == 1:
+        return ""
+    if any(block.is_tied for block in blocks if block is not best):
+        return f"Other {sample} may well put another pair first."
+    return f"Other {sample} would put the same pair first."
+
+
+def _is_tested(blocks: Sequence[BlockTest]) -> bool:
+    return not np.isnan([block.q for block in blocks]).all()
+
+
+def _is_alike(block: BlockTest) -> bool:
+    return bool(block.q < SIGNIFICANT)
+
+
+# What would change it?
+
+
+def _what_would_change_it(
+    profiles: Mapping[str, Profile],
+    blocks: Sequence[BlockTest],
+    best: BlockTest,
+    matrices: Mapping[str, SimilarityMatrix],
+    tried: Robustness | None,
+) -> str:
+    weak = [name for name, profile in profiles.items() if np.nanmedian(profile.mean_scores) < LITTLE]
+    parts = [_geometry(blocks, best, matrices) if "rsa" in matrices else ""]
+    if weak:
+        parts.append(f"The features explain little of {listed(weak)}: others may say something else there.")
+    if tried is None:
+        parts.append("Whether other analyses say the same was not tried.")
+    return " ".join(part for part in parts if part)
+
+
+def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[str, SimilarityMatrix]) -> str:
     rsa, ours = matrices["rsa"], (best.a, best.b)
     if len(blocks) == 1:
-        return f"; their geometries correlate at ρ = {_with_range(rsa, ours)} (mean RSA)"
-    ordered = sorted(((b.a, b.b) for b in blocks), key=lambda pair: -rsa.block_mean(*pair))
+        return ""
+    ordered = sorted(((block.a, block.b) for block in blocks), key=lambda pair: -rsa.block_mean(*pair))
     top, other = ordered[0], ordered[1] if ordered[0] == ours else ours
-    clear = rsa.clearly_apart(top, other)
-    if clear is False:
-        told = f"ρ = {_with_range(rsa, top)} and {_with_range(rsa, other)}"
-        return (
-            f"; geometry cannot tell {top[0]} and {top[1]} from {other[0]} and {other[1]} (mean RSA {told})"
-        )
+    if rsa.clearly_apart(top, other) is False:
+        return f"Geometry (RSA) cannot tell {listed(top)} from {listed(other)}."
     if top == ours:
-        return f"; geometry says the same (mean RSA ρ = {_with_range(rsa, ours)}, the highest)"
-    against = f"{_with_range(rsa, top)} against {_with_range(rsa, ours)}"
-    return f"; geometry says {top[0]} and {top[1]} (mean RSA ρ = {against})"
+        return "Geometry (RSA), which knows no features, puts the same pair first."
+    return f"Geometry (RSA), which knows no features, puts {listed(top)} first."
 
 
-def _with_range(matrix: SimilarityMatrix, pair: tuple[str, str]) -> str:
-    """`0.62, 0.55 to 0.68`"""
-    test, mean = matrix.geometry_test(*pair), number(matrix.block_mean(*pair))
-    if test is None or not np.isfinite(test.low):
-        return mean
-    return f"{mean}, {number(test.low)} to {number(test.high)}"
+# What next?
+
+
+def _what_next(blocks: Sequence[BlockTest], best: BlockTest, tried: Robustness | None, sample: str) -> str:
+    """The two most useful steps, and always the way to the reasons."""
+    steps = []
+    if not np.isfinite(best.low):
+        steps.append("ask for ranges (--resamples 20)")
+    if any(block.is_tied and np.isfinite(block.behind_low) for block in blocks):
+        steps.append(f"take more {sample}, which may break the tie")
+    if not np.isfinite(best.control) and sample == "sentences":  # of arrays there are no copies
+        steps.append("set untrained copies beside them (--controls untrained)")
+    if tried is None:
+        steps.append("try other analyses (--robustness)")
+    steps = [*steps[:2], f"see why {best.a}:{best.layer_a} and {best.b}:{best.layer_b} are alike (explain)"]
+    said = listed(steps)
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str:
-    """The system least like the two of the best pair; the empty name when there are only two."""
+    """The system least like the two of the best pair."""
     names = dict.fromkeys(name for b in blocks for name in (b.a, b.b) if name not in (best.a, best.b))
 
     def likeness(name: str) -> float:
@@ -230,26 +348,8 @@ def _outsider(blocks: Sequence[BlockTest], best: BlockTest) -> str:
             np.mean([b.mean for b in blocks if name in (b.a, b.b) and {b.a, b.b} & {best.a, best.b}])
         )
 
-    return min(names, key=likeness, default="")
-
-
-def _numbers(block: BlockTest) -> str:
-    parts = [f"mean τ_w {number(block.mean)}"]
-    if np.isfinite(block.low):
-        parts.append(f"{number(block.low)} to {number(block.high)} with other sentences")
-    if np.isfinite(block.ceiling):
-        parts.append(f"ceiling {number(block.ceiling)}")
-    if np.isfinite(block.q):
-        parts.append(p_text(block.q).replace("p", "q", 1))
-    if np.isfinite(block.control):
-        parts.append(f"untrained copies {number(block.control)}")
-    return ", ".join(parts)
+    return min(names, key=likeness)
 
 
 def _pair(block: BlockTest) -> str:
     return f"{block.a} and {block.b}"
-
-
-def _top(profile: Profile, shares: Floats) -> str:
-    k = int(shares.argmax())
-    return f"{readable(profile.features[k])} ({percent(shares[k])})" if shares[k] > 0 else "none of them"

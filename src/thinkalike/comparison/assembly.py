@@ -12,23 +12,16 @@ import pandas as pd
 
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.answer import answer
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
+from thinkalike.comparison.feature_similarity import by_features, shared_features, stacked_importance
+from thinkalike.comparison.geometry_similarity import between_vectors, with_tests
 from thinkalike.comparison.layerpass import Geometry
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, smacof
 from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
-from thinkalike.comparison.similarity_matrix import (
-    FEATURES,
-    SimilarityMatrix,
-    between_vectors,
-    by_features,
-    shared_features,
-    stacked_importance,
-    with_tests,
-)
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import trajectory_distances
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.jackknife import jackknife_range
@@ -109,7 +102,6 @@ def assemble(
             )
         ),
         precision=precision_table(profiles, len(stimuli)),
-        answer=answer(named, matrices),
         settings=dict(settings),
         versions=versions(),
         controls=controls,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.inference.block_tests import FEWEST_FEATURES
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.labels import Floats
+from thinkalike.progress import in_notebook
 from thinkalike.wording import layer_range, listed, number, percent, readable
 
 LOW_SCORE = 0.2
@@ -28,7 +28,8 @@ DUPLICATED = 0.05
 TOP_HEAVY = 0.3
 FIRST_HEAVY = 3.0
 """So many times the variance of another word, word for word. Not in shares: a third of the items that lie at
-one far place carry two thirds of the variance and never more"""
+one far place carry two thirds of the variance and never more. In no layer of five bundled models
+(nano-bert, -gpt2, -mamba, -gelu-3l, -pythia-64; the default grammar) was it more than 2.1 times"""
 ANISOTROPIC = 0.9
 UNSTABLE = 0.5
 AS_ALIKE_UNTRAINED = 0.1
@@ -77,7 +78,7 @@ def tell(cautions: Sequence[Caution]) -> None:
     """As warnings; in a notebook in one quiet box, for warnings stand there in red."""
     if not cautions:
         return
-    if "ipykernel" in sys.modules:
+    if in_notebook():
         from IPython.display import HTML, display
 
         points = "".join(f"<li>{escape(caution.text)}</li>" for caution in cautions)
@@ -104,6 +105,17 @@ def _low_score(evidence: Evidence) -> Found:
                 f"{profile.system}: the features explain little in {_layers(profile, scores < LOW_SCORE)} "
                 f"(ρ below {LOW_SCORE}, lowest {np.nanmin(scores):.3f}): what ranks first there may not "
                 "matter much.",
+                (profile.system,),
+            )
+
+
+def _nothing_explained(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        if not profile.explains_something:
+            yield (
+                f"{profile.system}: that the features explain anything at all, these items do not show "
+                f"(mean ρ {number(float(np.nanmean(profile.mean_scores)))}, not above 0 over the folds): its "
+                "likeness to others has no p.",
                 (profile.system,),
             )
 
@@ -260,6 +272,29 @@ def _missing_bos(evidence: Evidence) -> Found:
             )
 
 
+def _half_taken(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        part = profile.metadata.get("part")
+        if part is not None and not profile.metadata.get("part_asked", True):
+            yield (
+                f"{profile.system} has several parts, and only its {part} was read: name the one you mean, "
+                f"as MODEL:{part}.",
+                (profile.system,),
+            )
+
+
+def _quantised_weights(evidence: Evidence) -> Found:
+    for profile in evidence.profiles:
+        file = profile.metadata.get("gguf_file")
+        if file:
+            yield (
+                f"{profile.system}: the weights are quantised ({file}). In the bundled models 8 bits leave "
+                "distances as they are (RSA 0.9999 with the full weights), 4 bits do not quite (0.98), and "
+                "features that matter little change places.",
+                (profile.system,),
+            )
+
+
 def _anisotropic_layers(evidence: Evidence) -> Found:
     for profile in evidence.profiles:
         cosines = None if profile.diagnostics is None else profile.diagnostics.anisotropy
@@ -329,6 +364,7 @@ def _sampled_pairs(evidence: Evidence) -> Found:
 
 CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]] = {
     "low-score": _low_score,
+    "nothing-explained": _nothing_explained,
     "dominant-feature": _dominant_feature,
     "collinear-features": _collinear_features,
     "fine-grained-features": _fine_grained_features,
@@ -339,6 +375,8 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "top-heavy-layers": _top_heavy_layers,
     "heavy-first-words": _heavy_first_words,
     "missing-bos": _missing_bos,
+    "half-taken": _half_taken,
+    "quantised-weights": _quantised_weights,
     "anisotropic-layers": _anisotropic_layers,
     "few-resamples": _few_resamples,
     "unstable-similarities": _unstable_similarities,

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.charts.theme import LIGHT
+from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.maps import LayerMap, WordMaps
-from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.robustness import Robustness
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
@@ -18,7 +20,7 @@ from thinkalike.labels import Floats, Row, row_name, systems_of
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import readable
 
-TOTAL = "τ_w"
+TOTAL = "weighted τ"
 """The bar that stands for the sum of the contributions"""
 
 
@@ -53,9 +55,38 @@ def profile_table(profile: Profile) -> pd.DataFrame:
             "importance": mean,
             "low": mean - spread,
             "high": mean + spread,
+            "matters": np.tile(_matter(profile.mean_importance), n_layers),
+            "named": _named(profile.mean_importance).ravel(),
         }
     )
     return table.dropna(subset="importance", ignore_index=True)
+
+
+def _matter(importance: Floats) -> npt.NDArray[np.bool_]:
+    """(n_features,) whether a feature has a notable share of the importance of some layer."""
+    return np.any(importance_shares(importance) >= MATTERS, axis=0)
+
+
+def _named(importance: Floats) -> npt.NDArray[np.bool_]:
+    """(n_layers, n_features) where a feature is named: at its highest point, unless another name is near."""
+    n_layers = len(importance)
+    named = np.zeros(importance.shape, dtype=bool)
+    if not np.isfinite(importance).any():
+        return named
+    heights, apart = np.nan_to_num(importance, nan=-np.inf), 0.08 * float(np.nanmax(importance))
+    taken: list[tuple[int, float]] = []
+    for k in sorted(np.flatnonzero(_matter(importance)), key=lambda k: -heights[:, k].max()):
+        layer = int(heights[:, k].argmax())
+        near = [abs(heights[layer, k] - y) < apart and abs(layer - x) < n_layers / 3 for x, y in taken]
+        if not any(near):
+            named[layer, k] = True
+            taken.append((layer, float(heights[layer, k])))
+    return named
+
+
+def important_in_one(a: Floats, b: Floats) -> npt.NDArray[np.bool_]:
+    """(n_features,) whether a feature has a notable share of the importance of one of two layers."""
+    return _matter(np.stack([a, b]))
 
 
 def layer_labels(profile: Profile) -> list[str]:
@@ -222,7 +253,7 @@ def measure_title(measure: str) -> str:
 
 def value_label(measure: str) -> str:
     """What a value of the measure is called on an axis."""
-    return {FEATURES: "τ_w", "rsa": "ρ (RSA)"}.get(measure, measure_name(measure))
+    return {FEATURES: "weighted τ", "rsa": "ρ (RSA)"}.get(measure, measure_name(measure))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,23 +12,27 @@ from typing import Any
 
 import pandas as pd
 
-from thinkalike.activations.conversion import as_activations, as_stimuli, is_array_file, named_systems
+from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
+from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import tell
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
-from thinkalike.comparison.similarity_matrix import FEATURES, layer_measure, sentences_of
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.sentences import plan_sentences
 from thinkalike.measures.measure import Measure
 from thinkalike.options import local_folder, one_name, whole_number
+from thinkalike.parallel import engine_for
 from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.systems.names import is_array_file
 from thinkalike.wording import listed
 
 CONTROLS = ("untrained",)
@@ -56,7 +60,7 @@ def compare(
     robustness: bool | Stimuli = False,
     null: int | None = None,
     preset: str = "default",
-    extraction: Mapping[str, Any] | None = None,
+    extraction: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> Comparison:
@@ -132,6 +136,7 @@ def compare(
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
     with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
         work = _Work(stimuli, asked, run)
+        work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)
         found = [work.activations(name, system) for name, system in named.items()]
         copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
@@ -153,7 +158,7 @@ def _call(
     measures: Sequence[AnyMeasure],
     null: int | None,
     systems: Sequence[Activations],
-    robustness: Mapping[str, Any],
+    robustness: Mapping[str, object],
 ) -> str | None:
     """A digest of all that the results depend on; None if something has a name, but no identity."""
     if run is None or callable(plan.encoding.settings.distance):
@@ -181,7 +186,7 @@ def _compute(
     make_plan: Callable[[Stimuli], ProfilingPlan],
     measures: list[Measure],
     null: int | None,
-    about: Mapping[str, Any],
+    about: Mapping[str, object],
     run: RunDirectory | None,
 ) -> Comparison:
     """Profile the systems and put the results together, over the items that all of them answer to."""
@@ -209,6 +214,7 @@ def _compute(
         made=lambda profile: None if run is None else run.save_profile(profile),
         keep_vectors=bool(measures),
         sentences=sentences,
+        root=None if run is None else run.root,
     )
     return assemble(
         stimuli,
@@ -243,19 +249,38 @@ class _Work:
             return renamed
         return self._extract(name, system)
 
+    def extract_ahead(self, models: Mapping[str, System], *, copies: bool) -> None:
+        """Have workers, if there are any, read all models; what follows then finds the stores."""
+        engine = engine_for("extract")
+        if engine is None or not models:
+            return
+        from thinkalike.comparison.tasks import extract_on_workers
+
+        wanted = [(name, str(model), self._place(name), self.extraction) for name, model in models.items()]
+        for name, model in models.items() if copies else ():
+            for copy, options in self._draws(name).items():
+                wanted.append((copy, str(model), self._place(copy), {**self.extraction, **options}))
+        wanted = [one for one in wanted if one[2] is None or not is_complete(one[2])]
+        extract_on_workers(engine, self.stimuli, wanted, None if self.run is None else self.run.root)
+
     def untrained(self, name: str, system: System) -> tuple[Activations, ...]:
         """Of copies of a model, each with other random weights."""
+        return tuple(self._extract(copy, system, **options) for copy, options in self._draws(name).items())
+
+    def _draws(self, name: str) -> dict[str, dict[str, Any]]:
+        """Untrained copies by name, with the options that make them."""
         first = int(self.extraction.get("seed") or 0)
         names = [f"{name}:untrained", *(f"{name}:untrained:{k}" for k in range(2, UNTRAINED_DRAWS + 1))]
-        return tuple(
-            self._extract(copy, system, untrained=True, seed=first + k) for k, copy in enumerate(names)
-        )
+        return {copy: {"untrained": True, "seed": first + k} for k, copy in enumerate(names)}
 
-    def _extract(self, name: str, model: Any, **options: Any) -> Activations:
+    def _place(self, name: str) -> Path | None:
+        return None if self.run is None else self.run.activations_path(name)
+
+    def _extract(self, name: str, model: object, **options: object) -> Activations:
         from thinkalike.activations import extract
 
-        place = None if self.run is None else self.run.activations_path(name)
-        return extract(str(model), self.stimuli, system=name, out=place, **{**self.extraction, **options})
+        out = self._place(name)
+        return extract(str(model), self.stimuli, system=name, out=out, **{**self.extraction, **options})
 
 
 def _kept(
@@ -282,7 +307,7 @@ def usual_resamples(preset: str) -> int:
 
 
 def _check_settings(
-    settings: Mapping[str, Any], extraction: Mapping[str, Any] | None, named: Mapping[str, System]
+    settings: Mapping[str, object], extraction: Mapping[str, object] | None, named: Mapping[str, System]
 ) -> None:
     """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
     from thinkalike.activations.extraction import OPTIONS

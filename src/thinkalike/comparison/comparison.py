@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from thinkalike.comparison.answer import Answer, answer
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.explaining import Explanation, explain_pair
+from thinkalike.comparison.geometry_similarity import sentences_of
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, pair_columns, sentences_of
+from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, pair_columns
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
 from thinkalike.errors import InvalidInput
@@ -69,7 +72,7 @@ class Comparison:
     >>> found.systems
     ('one', 'other')
     >>> len(found.answer), found.explain("one", "one", "other", "other").features == found.features
-    (3, True)
+    (5, True)
     """
 
     stimuli: Stimuli
@@ -93,8 +96,6 @@ class Comparison:
     cautions: tuple[Caution, ...]
     precision: pd.DataFrame
     """How many items give intervals of a given width"""
-    answer: tuple[str, str, str]
-    """The answer in three sentences"""
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     controls: Controls | None = None
@@ -107,18 +108,20 @@ class Comparison:
 
     def __repr__(self) -> str:
         heading = f"Comparison({', '.join(self.systems)}; {len(self.stimuli)} items)"
-        return "\n".join((heading, *self.sentences))
+        return "\n".join((heading, *self.answer))
 
     def _repr_html_(self) -> str:
-        answer = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
+        asked = self.answer.by_question().items()
+        answer = "".join(f"<p><b>{question}</b> {escape(said)}</p>" for question, said in asked)
         cautions = "".join(f"<li>{escape(caution.text)}</li>" for caution in self.cautions)
         pairs = self.table().to_html(index=False, border=0, na_rep="–", float_format=lambda v: f"{v:.3f}")
         return f"{answer}{pairs}<details><summary>Cautions</summary><ul>{cautions}</ul></details>"
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The answer, and in how many analyses it comes out, where others were tried."""
-        return self.answer if self.tried is None else (*self.answer, self.tried.answer)
+    @cached_property
+    def answer(self) -> Answer:
+        """In plain words: who is alike, why, how sure that is, what would change it, what to do next."""
+        sample = "sentences" if "word" in self.stimuli.items else "items"
+        return answer(self.profiles, self.matrices, self.tried, sample=sample)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -214,7 +217,7 @@ class Comparison:
         """One row per pair of layers i < j and feature."""
         first, second = np.triu_indices(len(self.rows), k=1)
         n_features = len(self.features)
-        columns: dict[str, Any] = {}
+        columns: dict[str, object] = {}
         for name, places in (("a", first), ("b", second)):
             for k, part in enumerate(("system", "layer")):
                 values = np.array([self.rows[p][k] for p in places], dtype=object)

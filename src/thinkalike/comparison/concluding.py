@@ -30,7 +30,7 @@ from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json, Matrix, Value
+from thinkalike.types import Facts, Json, Value
 
 GEOMETRY_PAIRS = 200_000
 """Pairs of items that the geometry of an analysis is judged on: RSA within about 0.002"""
@@ -66,7 +66,7 @@ class _Look:
         )
 
 
-def _judged(plan: ProfilingPlan, label: Layer, X: Matrix) -> JudgedLayer | ThinkalikeError:
+def _judged(plan: ProfilingPlan, label: Layer, X: np.ndarray) -> JudgedLayer | ThinkalikeError:
     try:
         return plan.judge(label, X)
     except ConvergenceWarning as warning:  # raised, for numbers of a fit that is not done are no analysis
@@ -166,7 +166,7 @@ def _blocks(systems: Sequence[Activations]) -> dict[str, slice]:
     }
 
 
-def _plan_options(main: Facts, changes: Facts) -> Json:
+def _plan_options(main: Facts, changes: Mapping[str, object]) -> Json:
     """The settings of the comparison with the changes; no resamples, for an analysis gives one number."""
     known = {f.name for f in fields(Settings)} | set(KEPT)
     options = {name: value for name, value in main.items() if name in known}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from thinkalike.comparison.feature_similarity import by_features, shared_features
 from thinkalike.comparison.profiles import Profile, importance_shares
-from thinkalike.comparison.similarity_matrix import SimilarityMatrix, by_features, shared_features
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.weighted_tau import contributions, tau_without
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
@@ -75,6 +76,10 @@ class Explanation:
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
     """Features that organise both layers, or one far more than the other"""
+    rank_range_a: Floats | None = None
+    """(2, n_features) the best and the worst rank that a feature may have; None without resamples"""
+    rank_range_b: Floats | None = None
+    """(2, n_features) the same in the other layer"""
     rsa: float | None = None
     rsa_range: tuple[float, float] | None = None
     """95 % range of RSA over other sentences"""
@@ -103,6 +108,9 @@ class Explanation:
                 "tau_without": self.without,
             }
         )
+        for name, ends in (("rank_a", self.rank_range_a), ("rank_b", self.rank_range_b)):
+            if ends is not None:
+                frame[f"{name}_best"], frame[f"{name}_worst"] = ends
         return frame.sort_values("contribution", ascending=False, key=abs, kind="stable", ignore_index=True)
 
     def plot(self, *, theme: str | None = "light") -> alt.HConcatChart:
@@ -136,8 +144,8 @@ class Explanation:
                 "feature": frame["feature"].map(readable),
                 f"importance {a}": frame["importance_a"].map("{:.3f}".format),
                 f"importance {b}": frame["importance_b"].map("{:.3f}".format),
-                "rank a": frame["rank_a"],
-                "rank b": frame["rank_b"],
+                "rank a": _with_ends(frame, "rank_a"),
+                "rank b": _with_ends(frame, "rank_b"),
                 "contribution": frame["contribution"].map(signed),
                 "τ_w without": frame["tau_without"].map(number),
             }
@@ -280,6 +288,8 @@ def explain_pair(
         shared=shared,
         only_a=only_a,
         only_b=only_b,
+        rank_range_a=_rank_range(a, layer_a, features),
+        rank_range_b=_rank_range(b, layer_b, features),
     )
 
 
@@ -328,6 +338,25 @@ def reasons(
 def _importance(profile: Profile, layer: Layer, features: Sequence[str]) -> Floats:
     columns = [profile.features.index(name) for name in features]
     return profile.mean_importance[profile.layer_index(layer), columns]
+
+
+def _rank_range(profile: Profile, layer: Layer, features: Sequence[str]) -> Floats | None:
+    """The best and the worst rank of each feature among those that are compared."""
+    if profile.replicates is None:
+        return None
+    columns, k = [profile.features.index(name) for name in features], profile.layer_index(layer)
+    made = replace(profile.replicates, importance=profile.replicates.importance[:, :, columns])
+    return made.rank_range(profile.mean_importance[:, columns])[:, k]
+
+
+def _with_ends(frame: pd.DataFrame, name: str) -> pd.Series:
+    """`2 (1–3)` where the ends are known and differ."""
+    if f"{name}_best" not in frame:
+        return frame[name]
+    ends = zip(frame[name], frame[f"{name}_best"], frame[f"{name}_worst"], strict=True)
+    return pd.Series(
+        [f"{r}" if best == worst else f"{r} ({best:.0f}–{worst:.0f})" for r, best, worst in ends]
+    )
 
 
 def _without_groups(

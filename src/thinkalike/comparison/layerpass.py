@@ -6,10 +6,11 @@ measures are asked for, its vectors, which these need all at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from thinkalike.measures.rsa import RSA, RankedLayers
 from thinkalike.pairs.distances import DistanceLike, QuadraticTarget, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
-from thinkalike.parallel import cores, stream_in_order
+from thinkalike.parallel import Failure, cores, engine_for, raise_failures, stream_in_order
 from thinkalike.stimuli.table import Stimuli
 
 MAPPED_ITEMS = 400
@@ -54,25 +55,29 @@ class Geometry:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class LayerTask:
     """One layer, and what is wanted of it."""
 
     activations: Activations
     layer: Layer
     profile: bool
     geometry: bool
+    resampled: bool
+    """Whether its profile has ranges: copies have none"""
 
 
 @dataclass(frozen=True, eq=False)
-class _Looked:
+class LookedAt:
+    """What was found of it."""
+
     examined: ExaminedLayer | None
     ranks: npt.NDArray[np.float32] | None
     words: tuple[Floats, Floats] | None
-    vectors: Vectors | None
+    vectors: Vectors | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
+class Look:
     """What is done with a layer once it is read."""
 
     plan: ProfilingPlan
@@ -80,20 +85,28 @@ class _Look:
     """The same without resamples, for copies"""
     pairs: Pairs
     mapped: npt.NDArray[np.int64]
-    keep: bool
+    keep: bool = False
+    """Whether the vectors are part of what was found"""
+
+    @classmethod
+    def of(cls, stimuli: Stimuli, plan: ProfilingPlan, *, keep: bool = False) -> Look:
+        seed = plan.encoding.settings.seed
+        mapped = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
+        pairs = Pairs.of(len(stimuli), seed=seed)
+        return cls(plan, replace(plan, resampling=None), pairs, mapped, keep)
 
     @property
     def distance(self) -> DistanceLike:
         return self.plan.encoding.settings.distance
 
-    def __call__(self, task: _Task) -> _Looked:
+    def __call__(self, task: LayerTask) -> LookedAt:
         X = task.activations[task.layer]
-        plan = self.plan if task.geometry else self.bare
+        plan = self.plan if task.resampled else self.bare
         examined = examine_layer(plan, task.layer, X) if task.profile else None
         if not task.geometry:
-            return _Looked(examined, None, None, None)
+            return LookedAt(examined, None, None)
         ranks = standardised_ranks(self.pairs, make_target(X, self.distance))
-        return _Looked(examined, ranks, self._words(X), X if self.keep else None)
+        return LookedAt(examined, ranks, self._words(X), X if self.keep else None)
 
     def _words(self, X: Vectors) -> tuple[Floats, Floats]:
         some = X[self.mapped]
@@ -112,6 +125,7 @@ def pass_over_layers(
     made: Callable[[Profile], None] = lambda _: None,
     keep_vectors: bool = False,
     sentences: SentencePlan | None = None,
+    root: Path | None = None,
 ) -> tuple[list[Profile], dict[str, tuple[Profile, ...]], Geometry]:
     """The profiles of all systems, those of their untrained copies, and the geometry of the systems.
 
@@ -122,40 +136,43 @@ def pass_over_layers(
     made : called with every new profile as soon as it is whole.
     keep_vectors : whether further measures will need the layers.
     sentences : what is left out and what changes places, for the certainty of RSA.
+    root : the run directory, if there is one, where workers share what is too large for a message.
     """
     everyone = [*systems, *chain(*(copies or {}).values())]
     bare = replace(plan, resampling=None)
     profiles = {one.system: kept(one, plan if k < len(systems) else bare) for k, one in enumerate(everyone)}
     tasks = [
-        _Task(one, layer, profiles[one.system] is None, place < len(systems))
+        LayerTask(one, layer, profiles[one.system] is None, place < len(systems), place < len(systems))
         for place, one in enumerate(everyone)
         for layer in one.layers
         if place < len(systems) or profiles[one.system] is None
     ]
     rows = tuple((one.system, layer) for one in systems for layer in one.layers)
-    seed = plan.encoding.settings.seed
-    mapped = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
-    pairs = Pairs.of(len(stimuli), seed=seed)
-    look = _Look(plan, bare, pairs, mapped, keep_vectors)
+    look = Look.of(stimuli, plan, keep=keep_vectors)
     words: list[tuple[Floats, Floats]] = []
     vectors: list[Vectors] = []
-    examined: list[ExaminedLayer] = []
+    examined: dict[str, list[ExaminedLayer]] = {}
+    failures: dict[str, str] = {}
     with ExitStack() as stack:
-        ranked = stack.enter_context(RankedLayers(len(rows), pairs))
-        looked = stream_in_order(look, tasks, description="Looking at layers", threads=cores())
-        for task, found in zip(tasks, looked, strict=True):
+        ranked = stack.enter_context(RankedLayers(len(rows), look.pairs))
+        for task, found in zip(tasks, _looked(look, stimuli, tasks, root, stack), strict=True):
+            system, layers = task.activations.system, task.activations.layers
+            if isinstance(found, Failure):
+                failures[f"{system}:{task.layer}"] = found.reason
+                continue
             if found.ranks is not None and found.words is not None:
                 ranked.put(len(words), found.ranks)
                 words.append(found.words)
-            if found.vectors is not None:
-                vectors.append(found.vectors)
+            if keep_vectors and task.geometry:
+                vectors.append(task.activations[task.layer] if found.vectors is None else found.vectors)
             if found.examined is not None:
-                examined.append(found.examined)
-                if len(examined) == len(task.activations.layers):
-                    used = plan if task.geometry else bare
-                    profile = collect_profile(task.activations, stimuli, used, examined)
+                examined.setdefault(system, []).append(found.examined)
+                if len(examined[system]) == len(layers):
+                    used = plan if task.resampled else bare
+                    profile = collect_profile(task.activations, stimuli, used, examined.pop(system))
+                    profiles[system] = profile
                     made(profile)
-                    profiles[profile.system], examined = profile, []
+        raise_failures(failures, len(tasks))
         rsa = ranked.correlate(plan.differences)
         left_out = None if sentences is None else sentences.left_out_ranked(ranked, plan.differences)
         null = None if sentences is None else sentences.null_ranked(ranked)
@@ -163,5 +180,19 @@ def pass_over_layers(
     return (
         [whole[one.system] for one in systems],
         {name: tuple(whole[copy.system] for copy in draws) for name, draws in (copies or {}).items()},
-        Geometry(rows, rsa, left_out, null, tuple(words), mapped, tuple(vectors)),
+        Geometry(rows, rsa, left_out, null, tuple(words), look.mapped, tuple(vectors)),
     )
+
+
+def _looked(
+    look: Look, stimuli: Stimuli, tasks: Sequence[LayerTask], root: Path | None, stack: ExitStack
+) -> Iterator[LookedAt | Failure]:
+    """What is found of each layer, here or on workers."""
+    engine = engine_for("fit")
+    if engine is None:
+        yield from stream_in_order(look, tasks, description="Looking at layers", threads=cores())
+        return
+    from thinkalike.comparison.tasks import look_on_workers, shared_folder
+
+    folder = stack.enter_context(shared_folder(root))
+    yield from look_on_workers(engine, stimuli, look.plan, tasks, folder)

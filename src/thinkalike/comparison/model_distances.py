@@ -14,7 +14,6 @@ from scipy.spatial.distance import squareform
 from thinkalike.comparison.maps import smacof
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.labels import Floats, Layer, Row, systems_of
-from thinkalike.types import Json
 
 if TYPE_CHECKING:
     import altair as alt
@@ -84,7 +83,7 @@ class ModelDistances:
         from thinkalike.provenance import versions
 
         path = Path(path)
-        about: Json = {"seal of the table": write_tables(self.to_frame(), path)}
+        about: dict[str, object] = {"seal of the table": write_tables(self.to_frame(), path)}
         about |= {"measure": self.measure, "align": self.align, "clipped": self.clipped}
         about |= {"systems": self.systems, "versions": versions()}
         about["paths"] = [[a, b, matched] for (a, b), matched in self.paths.items()]

@@ -166,7 +166,8 @@ def explanation_chart(explanation: Explanation, theme: Theme) -> alt.HConcatChar
     features = [readable(name) for name in explanation.features]
     scatter = pd.DataFrame({"feature": features, "a": both[0], "b": both[1]})
     parts = [*explanation.contributions, explanation.tau]
-    bars = pd.DataFrame({"feature": [*features, tables.TOTAL], "contribution": parts})
+    matters = [*tables.important_in_one(both[0], both[1]), True]
+    bars = pd.DataFrame({"feature": [*features, tables.TOTAL], "contribution": parts, "matters": matters})
     return alt.hconcat(
         scatter_chart(scatter, names, order, theme),
         pair.contribution_bars(

@@ -63,6 +63,8 @@ def _profile(about: Facts, path: Path) -> Profile:
             importance=importance[:n],
             halves=importance[n:].reshape(-1, 2, *layers_and_features),
             parts=about["replicates"]["parts"],
+            sentences=about["replicates"].get("sentences"),
+            strengths=_strengths(made, layers_and_features),
         )
     return Profile(
         system=about["system"],
@@ -80,7 +82,7 @@ def _profile(about: Facts, path: Path) -> Profile:
     )
 
 
-def _about(profile: Profile) -> Json:
+def _about(profile: Profile) -> dict[str, object]:
     replicates = profile.replicates
     return {
         "system": profile.system,
@@ -93,7 +95,7 @@ def _about(profile: Profile) -> Json:
         "diagnostics": None if profile.diagnostics is None else vars(profile.diagnostics),
         "replicates": None
         if replicates is None
-        else {"n_resamples": len(replicates.scores), "parts": replicates.parts},
+        else {"n_resamples": len(replicates.scores), **replicates.dealt},
         "metadata": profile.metadata,
     }
 
@@ -118,10 +120,28 @@ def _write_resamples(profile: Profile, replicates: Replicates, path: Path) -> st
                 "feature": np.tile(np.array(profile.features, dtype=object), n_resamples * n_layers),
                 "importance": importance.ravel(),
                 "score": np.repeat(scores.ravel(), n_features),
+                "strength": _padded(replicates.strengths, (n_resamples, n_layers, n_features)).ravel(),
             }
         ),
         path,
     )
+
+
+def _padded(values: Floats | None, shape: tuple[int, ...]) -> Floats:
+    """With rows of NaN up to the shape."""
+    padded = np.full(shape, np.nan)
+    if values is not None:
+        padded[: len(values)] = values
+    return padded
+
+
+def _strengths(table: pd.DataFrame, layers_and_features: tuple[int, int]) -> Floats | None:
+    """Of the resamples that have some; None if none has."""
+    if "strength" not in table:
+        return None
+    values = _column(table, "strength", (-1, *layers_and_features))
+    known = np.isfinite(values).any(axis=(1, 2))
+    return values[known] if known.any() else None
 
 
 def _column(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ import pandas as pd
 
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.jackknife import quantile
 from thinkalike.labels import Floats, Layer, Row, find_layer
-from thinkalike.types import Facts, Json
+from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -106,7 +108,7 @@ class Profile:
     """(n_layers, n_folds, n_features)"""
     scores: Floats = field()
     """(n_layers, n_folds) held-out ρ between predicted and neural distances"""
-    settings: Facts
+    settings: Mapping[str, object]
     """Preset, distance, folds, α and whatever else changes the numbers"""
     stimuli_digest: str | None
     strengths: Floats | None = field(default=None)
@@ -168,6 +170,18 @@ class Profile:
         """(n_layers,): ρ averaged over folds."""
         return mean_over_folds(self.scores[:, :, None])[:, 0]
 
+    @property
+    def explains_something(self) -> bool:
+        """Whether ρ, averaged over layers, is above 0 by Student's test over folds (2.5 % on one side).
+
+        Where it is not, strengths are noise, of unequal size in unlike features, and no p is given for them.
+        """
+        by_fold = self.scores.mean(axis=0)
+        if len(by_fold) < 2:
+            return True
+        error = by_fold.std(ddof=1) / np.sqrt(len(by_fold))
+        return bool(by_fold.mean() > quantile(0.95, len(by_fold), parts=len(by_fold)) * error)
+
     def score_range(self) -> Floats:
         """(2, n_layers): the 95 % range of ρ over other sentences; NaN without replicates."""
         if self.replicates is None:
@@ -179,6 +193,12 @@ class Profile:
         if self.replicates is None:
             return np.full((2, len(self.layers), len(self.features)), np.nan)
         return self.replicates.importance_range(self.mean_importance)
+
+    def strength_range(self) -> Floats:
+        """(2, n_layers, n_features): the 95 % range of each strength; NaN without replicates."""
+        if self.replicates is None:
+            return np.full((2, len(self.layers), len(self.features)), np.nan)
+        return self.replicates.strength_range(self.mean_strengths)
 
     def rank_range(self) -> Floats:
         """(2, n_layers, n_features): the best and worst rank of each feature; NaN without replicates."""
@@ -210,7 +230,7 @@ class Profile:
     def to_frame(self) -> pd.DataFrame:
         """One row per layer and feature: importance, its spread over folds, its range if any, strength."""
         n_layers, n_features = len(self.layers), len(self.features)
-        columns: Json = {
+        columns: dict[str, object] = {
             "system": self.system,
             "layer": np.repeat(np.array(self.layers, dtype=object), n_features),
             "relative_depth": np.repeat(relative_depth(n_layers), n_features),
@@ -225,6 +245,7 @@ class Profile:
             best, worst = self.rank_range()
             columns |= {"importance_low": low.ravel(), "importance_high": high.ravel()}
             columns |= {"rank_best": best.ravel(), "rank_worst": worst.ravel()}
+            columns["strength_low"], columns["strength_high"] = self.strength_range().reshape(2, -1)
         if self.diagnostics is not None and self.diagnostics.without_position is not None:
             columns["importance_without_first"] = self.diagnostics.without_position[:, 0].ravel()
         return pd.DataFrame(columns)
@@ -252,7 +273,7 @@ class Profile:
     def layer_frame(self) -> pd.DataFrame:
         """One row per layer: ρ, its spread, range and ceiling, reliability, and the diagnostics."""
         n_layers = len(self.layers)
-        columns: Json = {
+        columns: dict[str, object] = {
             "system": self.system,
             "layer": np.array(self.layers, dtype=object),
             "relative_depth": relative_depth(n_layers),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from thinkalike.activations.conversion import as_stimuli, is_array_file, name_of, open_activations
+from thinkalike.activations.conversion import as_stimuli, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Caution, cautions_of_plan, tell
 from thinkalike.comparison.diagnostics import (
@@ -25,7 +24,7 @@ from thinkalike.comparison.diagnostics import (
 )
 from thinkalike.comparison.profiles import Collinearity, Profile, mean_over_folds
 from thinkalike.comparison.replicates import Replicates
-from thinkalike.encoding.crossval import STRUCTURE, JudgedLayer, LayerJudge, make_plan
+from thinkalike.encoding.crossval import STRUCTURE, JudgedLayer, LayerJudge, layer_target, make_plan
 from thinkalike.encoding.pairfolds import PairPlan
 from thinkalike.encoding.plan import EncodingPlan
 from thinkalike.encoding.resampling import (
@@ -37,17 +36,32 @@ from thinkalike.encoding.resampling import (
     split_halves,
 )
 from thinkalike.encoding.settings import make_settings
+from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats, Layer
 from thinkalike.options import MOST_RESAMPLES, one_name, whole_number
-from thinkalike.parallel import cores, stream_in_order
+from thinkalike.parallel import cores, engine_for, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
 from thinkalike.stimuli.feature_correlations import correlations_from, variance_inflation
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json, Option, Value
+from thinkalike.systems.names import is_array_file, name_of
+from thinkalike.types import Facts, Value
 
 SPLITS = 10
 """Splits of the sentences into halves, for reliability"""
+
+
+STRENGTH_DEALS = 2
+"""Deals of the sentences in which strengths are made again: more would make their ranges little narrower"""
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledLayer:
+    """One layer without some of the sentences."""
+
+    resampled: Resampled
+    strengths: Floats
+    """(n, n_features) without each part of the sentences, in the first deals"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +72,22 @@ class SentenceResampling:
     plan: ResamplingPlan
     n_resamples: int
     parts: int
+    sentences: int
+    sides: tuple[StrengthPlan, ...]
+    """For strengths without each part, one plan for a deal of the sentences"""
     positions: tuple[int, ...] = ()
     """Which positions the last resamples leave out"""
 
-    def collect(self, layers: Sequence[Resampled]) -> tuple[Replicates, Floats | None]:
+    def look(self, X: npt.NDArray[np.floating], alphas: Floats) -> ResampledLayer:
+        """One layer (n_items, n_units) in every resample, with the penalties that were chosen."""
+        encoding = self.plan.plan
+        target = layer_target(X, encoding.settings, encoding.n_items, encoding.kept)
+        without = np.concatenate([strengths(side, target) for side in self.sides])
+        return ResampledLayer(resample(self.plan, X, alphas), without)
+
+    def collect(self, looked: Sequence[ResampledLayer]) -> tuple[Replicates, Floats | None]:
         """The replicates, and the importance without each position (n_layers, POSITIONS, n_features)."""
+        layers = [one.resampled for one in looked]
         scores = np.stack([mean_over_folds(one.scores[:, :, None])[:, 0] for one in layers], axis=1)
         importance = np.stack([mean_over_folds(one.importance) for one in layers], axis=1)
         end = len(importance) - len(self.positions)
@@ -76,6 +101,8 @@ class SentenceResampling:
             importance=importance[: self.n_resamples],
             halves=halves.reshape(-1, 2, *halves.shape[1:]),
             parts=self.parts,
+            sentences=self.sentences,
+            strengths=np.stack([one.strengths for one in looked], axis=1),
         )
         return made, without
 
@@ -89,19 +116,21 @@ class ProfilingPlan:
     """The features of all items, coded once, without those in `left_out`"""
     resampling: SentenceResampling | None
     collinearity: Collinearity
-    structure: Facts
+    structure: Mapping[str, object]
     """What else was asked for: groups, what stays together, folds, duplicates"""
     left_out: tuple[str, ...] = ()
     """Features in which no two of the items differ"""
     positions: npt.NDArray[np.int64] | None = None
     """(n_items,) places of the words in their sentences, for the diagnostics"""
+    asked: Facts = field(default_factory=dict, repr=False)
+    """The options of `plan_profiles` that made it, by which a worker makes it again"""
 
     @cached_property
     def judge(self) -> LayerJudge:
         return LayerJudge.of(self.encoding)
 
     @property
-    def settings(self) -> Json:
+    def settings(self) -> dict[str, object]:
         """Everything that changes the numbers, as plain values."""
         return {**self.encoding.settings.as_dict(), "resamples": self.n_resamples, **self.structure}
 
@@ -115,15 +144,18 @@ class ProfilingPlan:
 
 
 def plan_profiles(
-    stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: Option
+    stimuli: Stimuli, *, preset: str = "default", resamples: int = 0, **settings: object
 ) -> ProfilingPlan:
     """Prepare `profile` for several systems; see there for the parameters."""
     whole_number("resamples", resamples, 0, MOST_RESAMPLES)
     if settings.get("distance") in ("crossnobis", "precomputed"):
         raise InvalidInput(
             f"distance={settings['distance']!r} takes repeated measurements or a matrix of distances, and a "
-            "layer is one vector per item: use ta.MLEM with your arrays."
+            "layer is one vector per item: make it one with ta.Activations.from_runs(runs) or "
+            "ta.Activations.from_distances(rdm), or use ta.MLEM with your arrays."
         )
+    few = few_item_settings(len(stimuli)) if preset == "default" and settings.get("folds") is None else {}
+    settings = {**few, **settings}
     chosen = make_settings(preset, **{k: v for k, v in settings.items() if k not in STRUCTURE})
     coded = code_features(stimuli.features, ordered=chosen.ordered, missing=chosen.missing)
     left_out = constant_among(coded)
@@ -140,18 +172,24 @@ def plan_profiles(
         structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
         left_out=left_out,
         positions=positions,
+        asked={"preset": preset, "resamples": resamples, **settings},
     )
+
+
+def few_item_settings(n_items: int) -> dict[str, float]:
+    """Folds of four items at least, and no penalty to be chosen, where five folds would be smaller."""
+    return {"n_folds": max(2, n_items // 4), "alpha": 0.0} if 8 <= n_items < 20 else {}
 
 
 @one_name
 def profile(
-    activations: Activations | Any,
+    activations: Activations | object,
     stimuli: Stimuli | pd.DataFrame,
     *,
     preset: str = "default",
     resamples: int = 0,
     plan: ProfilingPlan | None = None,
-    **settings: Option,
+    **settings: object,
 ) -> Profile:
     """What each layer of one system is organised by: held-out importances, ρ, and what qualifies them.
 
@@ -191,6 +229,11 @@ def profile(
     if plan is None:
         plan = plan_profiles(stimuli, preset=preset, resamples=resamples, **settings)
         tell(plan.cautions)
+    engine = engine_for("fit")
+    if engine is not None:
+        from thinkalike.comparison.tasks import profile_on_workers
+
+        return profile_on_workers(engine, activations, stimuli, plan)
     found = list(
         stream_in_order(
             partial(_read_and_examine, plan, activations),
@@ -208,7 +251,7 @@ class ExaminedLayer:
 
     judged: JudgedLayer
     diagnostics: Diagnosis
-    resampled: Resampled | None
+    resampled: ResampledLayer | None
 
 
 def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]) -> ExaminedLayer:
@@ -218,7 +261,7 @@ def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]
     return ExaminedLayer(
         judged,
         diagnose(X, distance=settings.distance, positions=plan.positions, seed=settings.seed),
-        None if plan.resampling is None else resample(plan.resampling.plan, X, judged.alphas),
+        None if plan.resampling is None else plan.resampling.look(X, judged.alphas),
     )
 
 
@@ -293,10 +336,16 @@ def _resampling(
         plan = plan_resamples(encoding, np.concatenate([kept, halves, without]))
     except InvalidInput as error:
         raise InvalidInput(f"{error} Or do without ranges: resamples=0 (--resamples 0).") from error
-    return SentenceResampling(plan, resamples, parts, tuple(places))
+    sides = tuple(
+        plan_strengths(
+            encoding.differences, encoding.feature_sets, kept[deal : deal + parts, encoding.kept].argmin(0)
+        )
+        for deal in range(0, min(STRENGTH_DEALS, resamples // parts) * parts, parts)
+    )
+    return SentenceResampling(plan, resamples, parts, len(np.unique(clusters)), sides, tuple(places))
 
 
-def _in_short(value: Value) -> Value:
+def _in_short(value: Value) -> object:
     """Names as they are; labels of all items by a digest."""
     if isinstance(value, (str, Mapping)):
         return value

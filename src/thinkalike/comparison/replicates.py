@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
-from scipy.stats import t as student
 
-from thinkalike.inference.jackknife import jackknife_error, jackknife_range
+from thinkalike.inference.jackknife import jackknife_error, jackknife_range, quantile
 from thinkalike.inference.weighted_tau import tau
 from thinkalike.labels import Floats
+
+
+class Dealt(TypedDict):
+    """Into how many parts how many sentences were dealt."""
+
+    parts: int
+    sentences: int | None
+
 
 ORDERED = 0.80
 """A feature stands above another for certain when the range of this level of their difference is above 0.
@@ -32,15 +40,31 @@ class Replicates:
     """(n_splits, 2, n_layers, n_features) importances from either half of the sentences"""
     parts: int
     """How many parts the sentences are dealt into, of which each resample leaves one out"""
+    sentences: int | None = None
+    """How many sentences there are; None in profiles that do not know"""
+    strengths: Floats | None = None
+    """(n, n_layers, n_features) without each part, in the first deals; None in profiles made before"""
+
+    @property
+    def dealt(self) -> Dealt:
+        """How the sentences were dealt, as the functions of `inference.jackknife` take it."""
+        return {"parts": self.parts, "sentences": self.sentences}
 
     def score_range(self, scores: Floats) -> Floats:
         """(2, n_layers): the 95 % range of ρ, given the ρ of all sentences."""
-        found = jackknife_range(scores, self.scores, parts=self.parts, scale="correlation")
+        found = jackknife_range(scores, self.scores, scale="correlation", **self.dealt)
         return np.stack([found.low, found.high])
 
     def importance_range(self, importance: Floats) -> Floats:
         """(2, n_layers, n_features): the 95 % range of each importance, given those of all sentences."""
-        found = jackknife_range(importance, self.importance, parts=self.parts)
+        found = jackknife_range(importance, self.importance, **self.dealt)
+        return np.stack([found.low, found.high])
+
+    def strength_range(self, strengths: Floats) -> Floats:
+        """(2, n_layers, n_features): the 95 % range of each strength; NaN where it is not known."""
+        if self.strengths is None:
+            return np.full((2, *strengths.shape), np.nan)
+        found = jackknife_range(strengths, self.strengths, **self.dealt)
         return np.stack([found.low, found.high])
 
     def rank_range(self, importance: Floats) -> Floats:
@@ -50,8 +74,7 @@ class Replicates:
         """
         above = importance[..., None, :] - importance[..., :, None]
         each = self.importance[..., None, :] - self.importance[..., :, None]
-        quantile = float(student.ppf((1 + ORDERED) / 2, self.parts - 1))
-        reach = quantile * jackknife_error(each, parts=self.parts)
+        reach = quantile(ORDERED, len(each), **self.dealt) * jackknife_error(each, parts=self.parts)
         best = 1.0 + (above > reach).sum(axis=-1)
         worst = importance.shape[-1] - (-above > reach).sum(axis=-1)
         return np.where(np.isfinite(importance), np.stack([best, worst]), np.nan)

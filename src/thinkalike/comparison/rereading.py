@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,11 @@ from thinkalike.comparison.analyses import Analysis
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts
 
 AGAIN = (
     "revision", "part", "untrained", "gguf_file", "pooling", "site", "final_norm", "blocks", "bos",
-    "drop_first", "dtype", "device", "batch_size", "sampling_rate",
+    "drop_first", "chat", "system_turn", "window", "generate", "dtype", "device", "batch_size",
+    "sampling_rate",
 )  # fmt: skip
 """What activations say of how they were made that `extract` is told again"""
 
@@ -24,7 +24,7 @@ AGAIN = (
 def read_otherwise(
     stimuli: Stimuli,
     base: Sequence[Activations],
-    changes: Facts,
+    changes: Mapping[str, object],
     *,
     others: Stimuli | None = None,
     elsewhere: bool = False,
@@ -55,7 +55,7 @@ def read_otherwise(
     return shown, [subset_activations(one, shown) for one in found]
 
 
-def _reads_otherwise(one: Activations, changes: Facts) -> bool:
+def _reads_otherwise(one: Activations, changes: Mapping[str, object]) -> bool:
     """Whether a change of reading has a meaning for a system, as far as that is known beforehand."""
     about = one.metadata
     if "model" not in about or not any(name in about for name in changes):
@@ -66,7 +66,7 @@ def _reads_otherwise(one: Activations, changes: Facts) -> bool:
     return any(about.get(name) != value for name, value in changes.items())
 
 
-def read_again(one: Activations, stimuli: Stimuli, changes: Facts) -> Activations:
+def read_again(one: Activations, stimuli: Stimuli, changes: Mapping[str, object]) -> Activations:
     from thinkalike.activations import extract
 
     about = one.metadata

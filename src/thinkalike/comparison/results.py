@@ -14,15 +14,11 @@ import pandas as pd
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.comparison import Comparison, Controls
+from thinkalike.comparison.feature_similarity import stacked_importance
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.robustness import Robustness
-from thinkalike.comparison.similarity_matrix import (
-    FEATURES,
-    OF_CELLS,
-    SimilarityMatrix,
-    stacked_importance,
-)
+from thinkalike.comparison.similarity_matrix import FEATURES, OF_CELLS, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_tables
 from thinkalike.inference.agreement import Agreement
@@ -86,7 +82,7 @@ def _is_of_earlier_call(path: Path) -> bool:
     return optional and path.suffix in (".parquet", ".csv")
 
 
-def write_results(comparison: Comparison, tables: Path) -> dict[str, Any]:
+def write_results(comparison: Comparison, tables: Path) -> dict[str, object]:
     """Write the tables, and give what is no table: labels, tests, sentences."""
     made = result_tables(comparison)
     seals = {name: write_tables(frame, tables / name) for name, frame in made.items()}
@@ -156,7 +152,6 @@ def read_results(
         correlations=_untidy(found["correlations"]),
         cautions=tuple(Caution(c["kind"], c["text"], tuple(c["systems"])) for c in results["cautions"]),
         precision=found["precision"],
-        answer=(results["answer"][0], results["answer"][1], results["answer"][2]),
         settings=results["settings"],
         versions=results["versions"],
         controls=None if controls is None else copied,
@@ -166,7 +161,7 @@ def read_results(
     )
 
 
-def _about(matrix: SimilarityMatrix) -> dict[str, Any]:
+def _about(matrix: SimilarityMatrix) -> dict[str, object]:
     return {
         "kind": matrix.kind,
         "blocks": [asdict(b) for b in matrix.blocks],
@@ -213,7 +208,7 @@ def _explained_range(table: pd.DataFrame, n: int) -> tuple[Floats, Floats] | Non
     return None if low is None or high is None else (low, high)
 
 
-def _record(kind: type[Any], stored: Mapping[str, Any]) -> Any:
+def _record(kind: type[object], stored: Mapping[str, object]) -> Any:
     """A dataclass of numbers and labels, in which null stands for NaN."""
     return kind(**{name: float("nan") if value is None else value for name, value in stored.items()})
 

@@ -15,7 +15,7 @@ from thinkalike.comparison.analyses import Analysis
 from thinkalike.files import numbers, read_json, reading, write_json, write_tables
 from thinkalike.inference.conclusions import Conclusions, Pair, Support, order_agreement, support
 from thinkalike.labels import Floats
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Facts, Value
 from thinkalike.wording import listed, readable
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Robustness:
     def to_frame(self) -> pd.DataFrame:
         """One row per analysis and pair of systems: choices, τ_w, RSA, and what dominates the two."""
         main = self.conclusions()[0].likeness
-        rows: list[Json] = []
+        rows: list[dict[str, object]] = []
         for k, (analysis, found) in enumerate(zip(self.analyses, self.conclusions(), strict=True)):
             agreement = order_agreement(main, found.likeness)
             for p, (a, b) in enumerate(self.pairs):
@@ -173,7 +173,7 @@ class Robustness:
         with reading(file, AGAIN):
             return cls.from_dict(stored)
 
-    def as_dict(self) -> Json:
+    def as_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**values, "analyses": [asdict(one) for one in self.analyses]}

@@ -46,7 +46,7 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def owned(cls, root: Path, stimuli: Stimuli, identity: Facts) -> Iterator[RunDirectory]:
+    def owned(cls, root: Path, stimuli: Stimuli, identity: Mapping[str, object]) -> Iterator[RunDirectory]:
         """A new run, or the one that is there if it has the same stimuli and settings; ours for the block."""
         run = cls(root)
         ours = {"stimuli": stimuli.digest, **{k: v for k, v in identity.items() if k not in FREE}}
@@ -59,7 +59,7 @@ class RunDirectory:
                 write_json({"format": FORMAT, **kept, **described, "stimuli": seal}, run.manifest_path)
             yield run
 
-    def refuse_other(self, described: Facts, *, busy: bool) -> None:
+    def refuse_other(self, described: Mapping[str, object], *, busy: bool) -> None:
         """Raise if the folder holds, or is becoming, something else than the run that is described."""
         if self.manifest_path.exists():
             found = self.manifest()
@@ -113,7 +113,7 @@ class RunDirectory:
     def profile_path(self, system: str) -> Path:
         return self.root / "systems" / file_name(system) / "profile"
 
-    def profile(self, system: str, settings: Facts) -> Profile | None:
+    def profile(self, system: str, settings: Mapping[str, object]) -> Profile | None:
         """The profile that an earlier call made of this system with these settings, if any."""
         try:
             found = load_profile(self.profile_path(system))

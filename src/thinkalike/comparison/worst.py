@@ -12,14 +12,14 @@ from thinkalike.labels import Row, row_name
 from thinkalike.measures.rsa import worst_explained
 from thinkalike.pairs.distances import DISTANCES
 from thinkalike.stimuli.differences import code_features
-from thinkalike.types import Facts, Matrix
+from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
 
 
 def worst_pairs(
-    X: Matrix, Y: Matrix, stimuli: Stimuli, settings: Facts, *, names: Sequence[Row], n_worst: int
+    X: np.ndarray, Y: np.ndarray, stimuli: Stimuli, settings: Facts, *, names: Sequence[Row], n_worst: int
 ) -> pd.DataFrame:
     """The items of each pair, and how far apart they are in either layer beyond what the features say.
 

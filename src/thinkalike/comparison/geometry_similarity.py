@@ -1,0 +1,108 @@
+"""How alike layers are by geometry: any measure between their activations, with tests and ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thinkalike.activations.rows import check_same_items
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.errors import InvalidInput
+from thinkalike.inference.geometry_tests import Null, geometry_tests
+from thinkalike.inference.sentences import SentencePlan
+from thinkalike.labels import Floats, Row, row_name
+from thinkalike.measures.measure import Measure
+from thinkalike.measures.measure_table import as_measure
+from thinkalike.types import Value
+
+if TYPE_CHECKING:
+    from thinkalike.stimuli.table import Stimuli
+
+
+def by_geometry(
+    systems: Sequence[Activations],
+    measure: str | Callable[[np.ndarray, np.ndarray], float],
+    *,
+    distance: str = "euclidean",
+    seed: int = 0,
+    plan: SentencePlan | None = None,
+) -> SimilarityMatrix:
+    """Any measure of `MEASURES`, or of one's own, between the activations of all layers.
+
+    `plan` says what is left out and what changes places; without one there are values only.
+    """
+    check_same_items(systems)
+    rows = tuple((s.system, layer) for s in systems for layer in s.layers)
+    if measure != "rsa":
+        return between_vectors(list(layers_of(systems)), rows, layer_measure(measure), plan=plan)
+    from thinkalike.measures.rsa import ranked_layers
+
+    names = [row_name(row) for row in rows]
+    with ranked_layers(layers_of(systems), names=names, distance=distance, seed=seed) as ranked:
+        found = ranked.correlate()
+        left_out = None if plan is None else plan.left_out_ranked(ranked)
+        null = None if plan is None else plan.null_ranked(ranked)
+    settings = {"distance": distance, "n_pairs": found.n_pairs, "sampled": found.sampled, "seed": seed}
+    matrix = SimilarityMatrix("rsa", rows, found.values, settings=settings)
+    return with_tests(matrix, layer_measure("rsa"), None if left_out is None else left_out.values, null)
+
+
+def between_vectors(
+    vectors: Sequence[np.ndarray],
+    rows: tuple[Row, ...],
+    measure: Measure,
+    *,
+    plan: SentencePlan | None = None,
+) -> SimilarityMatrix:
+    """A measure between layers that are at hand, named by their rows."""
+    names = [row_name(row) for row in rows]
+    matrix = SimilarityMatrix(
+        measure.name, rows, measure.matrix(list(vectors), names_a=names), kind=measure.kind
+    )
+    if plan is None:
+        return matrix
+    left_out = plan.left_out(measure.name, vectors)
+    null = plan.null(measure, vectors, names)
+    return with_tests(matrix, measure, None if left_out is None else left_out.values, null)
+
+
+def with_tests(
+    matrix: SimilarityMatrix, measure: Measure, left_out: Floats | None, null: Null | None
+) -> SimilarityMatrix:
+    """The matrix with its ranges, p-values and calibrated values."""
+    distance = measure.kind == "distance"
+    cells, tests = geometry_tests(
+        matrix.values,
+        matrix.rows,
+        left_out=left_out,
+        null=null,
+        distance=distance,
+        symmetric=measure.symmetric,
+        best=measure.range[0] if distance else measure.range[1],
+    )
+    return replace(matrix, **cells._asdict(), tests=tests, left_out=left_out)
+
+
+def layers_of(systems: Sequence[Activations]) -> Iterator[np.ndarray]:
+    """The layers of all systems one after the other, each read when its turn comes."""
+    return (system[layer] for system in systems for layer in system.layers)
+
+
+def layer_measure(measure: str | Callable[[np.ndarray, np.ndarray], float]) -> Measure:
+    """A measure that compares two layers, by its name or from a function."""
+    found = as_measure(measure)
+    if found.takes != "layers":
+        raise InvalidInput(
+            f"{found.name} takes {found.takes}, so it makes no matrix over layers: "
+            f"call MEASURES[{found.name!r}] itself."
+        )
+    return found
+
+
+def sentences_of(stimuli: Stimuli) -> Value:
+    """The sentence of each item; None for items that are not words."""
+    return stimuli.items["sentence"].to_numpy() if "sentence" in stimuli.items else None

@@ -1,0 +1,283 @@
+"""`compare_with_group`: the scores of subjects × items × units with models, by geometry or by features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import permutations as every_order
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import rankdata
+
+from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems, open_activations
+from thinkalike.activations.rows import counted
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.group import GroupComparison
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.profiling import plan_profiles, profile
+from thinkalike.errors import InvalidInput
+from thinkalike.inference.jackknife import left_out
+from thinkalike.inference.left_out import has_range, left_out_matrices
+from thinkalike.inference.null_calibration import null_values, sentence_orders
+from thinkalike.inference.over_subjects import Ceilings, ceilings
+from thinkalike.inference.relabelling import relabelled_taus, relabellings
+from thinkalike.inference.weighted_tau import tau
+from thinkalike.labels import Floats, row_name
+from thinkalike.measures.measure import Measure
+from thinkalike.measures.measure_table import get_measure
+from thinkalike.measures.pair_forms import FINISHES, PAIR_FORMS, pair_form
+from thinkalike.options import whole_number
+from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Option, Value
+
+ENUMERATED = 8
+"""Up to so many items all orders are tried (8! = 40,320); with more, orders are drawn"""
+
+
+def compare_with_group(
+    subjects: Value,
+    models: Value,
+    stimuli: Stimuli | pd.DataFrame | None = None,
+    *,
+    measure: str = "rsa",
+    permutations: int = 1_000,
+    seed: int = 0,
+    **settings: Option,
+) -> GroupComparison:
+    """How well models stand for a group of subjects, subject by subject.
+
+    Parameters
+    ----------
+    subjects : array (n_subjects, n_items, n_units), or a mapping or list of subjects, each an array
+        (n_items, n_units), a mapping of regions to such, or Activations (`Activations.from_runs` for repeated
+        measurements, `Activations.from_distances` for RDMs). All have the same items and regions.
+    models : the same, one system each; layers as they come.
+    stimuli : what the items were; needed for measure="features", and tells words of one sentence together.
+    measure : a name in `MEASURES`, or "features" for τ_w of importance profiles.
+    permutations : orders of the models' items, for p over items. All of them for 8 items or fewer.
+    seed : of the orders, and of the parts of the items that are left out.
+    settings : of the encoding models, for measure="features".
+
+    Returns
+    -------
+    GroupComparison
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thinkalike as ta
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.normal(size=(30, 4))
+    >>> subjects = shared @ rng.normal(size=(8, 4, 10)) + rng.normal(size=(8, 30, 10))
+    >>> found = ta.compare_with_group(subjects, {"good": shared, "bad": rng.normal(size=(30, 4))})
+    >>> found.table().set_index("model")["p_both"].lt(0.01).to_dict()
+    {'good:good': True, 'bad:bad': False}
+    """
+    whole_number("permutations", permutations, 19)
+    shown = None if stimuli is None else as_stimuli(stimuli)
+    people = _people(subjects)
+    systems = [open_activations(one, name) for name, one in named_systems(models).items()]
+    _check(people, systems, shown)
+    if measure == "features":
+        if shown is None:
+            raise InvalidInput("measure='features' needs the features of the items: give stimuli.")
+        return _by_features(people, systems, shown, seed=seed, **settings)
+    if settings:
+        raise InvalidInput(f"{next(iter(settings))} is a setting of measure='features': leave it out.")
+    return _by_geometry(people, systems, shown, get_measure(measure), permutations, seed)
+
+
+def _by_geometry(
+    people: list[Activations],
+    systems: list[Activations],
+    stimuli: Stimuli | None,
+    measure: Measure,
+    n_orders: int,
+    seed: int,
+) -> GroupComparison:
+    rows = tuple((one.system, layer) for one in systems for layer in one.layers)
+    models = [one[layer] for one in systems for layer in one.layers]
+    names = [row_name(row) for row in rows]
+    n_items, regions = people[0].n_items, people[0].layers
+    by_sentence = stimuli is not None and "sentence" in stimuli.items
+    clusters = stimuli.items["sentence"].to_numpy() if stimuli is not None and by_sentence else None
+    orders = item_orders(clusters, n_items, n=n_orders, seed=seed)
+    kept = list(left_out(clusters, n_items, seed=seed)) if has_range(measure.name) and n_items >= 8 else []
+    scores, without, p_items, ends, thresholds, least = [], [], [], [], [], []
+    for region in regions:
+        layers = [one[region] for one in people]
+        called = [f"{one.system}:{region}" for one in people]
+        if measure.matches_items:
+            observed, null = null_values(measure, layers, models, orders, names=(called, names))
+            sign = -1.0 if measure.kind == "distance" else 1.0
+            at_least = sign * null.mean(axis=1) >= sign * observed.mean(axis=0) - 1e-6
+            p_items.append((1 + at_least.sum(axis=0)) / (1 + len(orders)))
+            unmoved = (np.abs(null - observed) < 1e-6).all(axis=1)  # items that a model takes for one
+            least.append((1 + unmoved.sum(axis=0)) / (1 + len(orders)))
+            thresholds.append(sign * np.quantile(sign * null.mean(axis=1), 0.95, axis=0))
+        else:
+            observed = measure.matrix(layers, models, names_a=called, names_b=names)
+            p_items.append(np.full(len(models), np.nan))
+            thresholds.append(np.full(len(models), np.nan))
+            least.append(np.full(len(models), np.nan))
+        scores.append(observed)
+        if kept:
+            found = left_out_matrices(measure.name, [*layers, *models], kept, seed=seed)
+            without.append(found.values[:, : len(people), len(people) :])
+        ends.append(_pair_ceilings(measure, layers, called))
+    return GroupComparison(
+        measure.name,
+        tuple(one.system for one in people),
+        tuple(regions),
+        rows,
+        np.stack(scores, axis=1),
+        np.array([end.lower.mean() for end in ends]),
+        np.array([end.upper.mean() for end in ends]),
+        np.stack(p_items),
+        np.stack(without, axis=2) if kept else None,
+        len(kept) or None,
+        np.stack(least),
+        np.stack(thresholds),
+        n_items,
+        {"permutations": len(orders), "seed": seed},
+    )
+
+
+def item_orders(
+    clusters: npt.NDArray[np.generic] | None, n_items: int, *, n: int, seed: int
+) -> npt.NDArray[np.int64]:
+    """Orders of the items other than the given one: all of them if the items are few, else `n` drawn."""
+    if clusters is None and n_items <= ENUMERATED:
+        return np.array(list(every_order(range(n_items))))[1:]
+    return sentence_orders(clusters, n_items, n=n, seed=seed)
+
+
+def _pair_ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], names: list[str]) -> Ceilings:
+    """Of a measure that is a scalar product over pairs of items; NaN for others: no mean subject."""
+    unknown = np.full(len(layers), np.nan)
+    if measure.name not in PAIR_FORMS or measure.name in FINISHES or len(layers) < 2:
+        return Ceilings(unknown, unknown)
+    forms = [pair_form(measure.name, X, name) for X, name in zip(layers, names, strict=True)]
+    vectors = np.stack(
+        [np.concatenate([f.pairs, f.items if f.items is not None else []]) for f in forms]
+    ).astype(np.float64)
+    ranked = measure.name in ("rsa", "rsa-cosine", "rsa-correlation")
+    if not ranked:
+        return ceilings(vectors)
+    middle = (vectors.shape[1] + 1) / 2
+    return ceilings(rankdata(vectors, axis=1) - middle, pool=_unit_ranks)  # whole numbers: ties stay ties
+
+
+def _unit_ranks(vector: Floats) -> Floats:
+    ranks = rankdata(vector) - (len(vector) + 1) / 2
+    return ranks / np.linalg.norm(ranks)
+
+
+def _by_features(
+    people: list[Activations], systems: list[Activations], stimuli: Stimuli, *, seed: int, **settings: Option
+) -> GroupComparison:
+    plan = plan_profiles(stimuli, resamples=20, seed=seed, **settings)
+    ours, theirs = ([profile(one, stimuli, plan=plan) for one in some] for some in (people, systems))
+    rows = tuple((one.system, layer) for one in systems for layer in one.layers)
+
+    def taus(of: Callable[[Value], Floats]) -> Floats:
+        """τ_w (…, n_subjects, n_regions, n_rows) from importances (…, n_layers, n_features)."""
+        a = np.stack([of(one) for one in ours], axis=-3)
+        b = np.concatenate([of(one) for one in theirs], axis=-2)
+        return tau(a[..., :, None, :], b[..., None, None, :, :])
+
+    importance = np.stack([one.mean_importance for one in ours])
+    ends = [_tau_ceilings(importance[:, r]) for r in range(importance.shape[1])]
+    strong = np.stack([_strengths(one) for one in ours])
+    models = np.concatenate([_strengths(one) for one in theirs])
+    orders = relabellings(importance.shape[-1], seed=seed)
+    return GroupComparison(
+        "features",
+        tuple(one.system for one in people),
+        tuple(people[0].layers),
+        rows,
+        taus(lambda one: one.mean_importance),
+        np.array([end.lower.mean() for end in ends]),
+        np.array([end.upper.mean() for end in ends]),
+        np.stack([_p_of_strengths(strong[:, r], models, orders) for r in range(strong.shape[1])]),
+        taus(lambda one: one.replicates.importance),
+        ours[0].replicates.parts if ours[0].replicates is not None else None,
+        settings={**plan.settings, "p_items": "relabelled strengths"},
+    )
+
+
+def _strengths(one: Profile) -> Floats:
+    """Mean over folds, (n_layers, n_features)."""
+    assert one.strengths is not None
+    return np.asarray(np.nanmean(one.strengths, axis=1))
+
+
+def _p_of_strengths(subjects: Floats, models: Floats, orders: npt.NDArray[np.int64]) -> Floats:
+    """p of the mean τ_w of strengths over subjects, the features of a model relabelled for all together."""
+    means = np.concatenate([part.mean(axis=1) for part in relabelled_taus(subjects, models, orders)])
+    return (means >= means[0] - 1e-12).mean(axis=0)
+
+
+def _tau_ceilings(importance: Floats) -> Ceilings:
+    """τ_w of each subject's importances (n_subjects, n_features) with the means of all, and of the others."""
+    S = len(importance)
+    unknown = np.full(S, np.nan)
+    if S < 2:
+        return Ceilings(unknown, unknown)
+    total = importance.sum(axis=0)
+    others = (total - importance) / (S - 1)
+    return Ceilings(tau(importance, others), tau(importance, np.broadcast_to(total / S, importance.shape)))
+
+
+def _people(subjects: Value) -> list[Activations]:
+    if not isinstance(subjects, (Mapping, Activations)) and hasattr(subjects, "ndim"):
+        if subjects.ndim != 3:
+            raise InvalidInput(
+                f"Got subjects of shape {tuple(subjects.shape)}: give (n_subjects, n_items, n_units), or a "
+                "mapping of subjects to arrays (n_items, n_units)."
+            )
+        subjects = {f"subject {k + 1}": one for k, one in enumerate(subjects)}
+    if isinstance(subjects, Activations):
+        subjects = [subjects]
+    named = named_systems(subjects)
+    return [_regions(as_activations(one, name), name) for name, one in named.items()]
+
+
+def _regions(one: Value, name: str) -> Activations:
+    """A subject's only region is called the same in all subjects."""
+    if not isinstance(one, Activations):
+        one = open_activations(one, name)
+    if not isinstance(one, Activations):
+        raise InvalidInput(f"{name} is {type(one).__name__}: give arrays or Activations for every subject.")
+    if one.layers == (name,):
+        one = Activations.from_arrays({"all": one[name]}, system=name, items=one.item_names)
+    return one
+
+
+def _check(people: list[Activations], systems: list[Activations], stimuli: Stimuli | None) -> None:
+    first = people[0]
+    if first.n_items < 3:
+        raise InvalidInput(
+            f"There are {first.n_items} condition(s): their one distance has no order. Measure at least 3."
+        )
+    for one in [*people[1:], *systems]:
+        if not isinstance(one, Activations):
+            raise InvalidInput(f"Got {one!r} as a model: give arrays or Activations (ta.extract).")
+        bare = counted(one.item_names) or counted(first.item_names)  # unnamed rows are taken in their order
+        if one.n_items != first.n_items or (one.item_names != first.item_names and not bare):
+            differs = f"{one.n_items} items, {first.system} has {first.n_items}"
+            if one.n_items == first.n_items:
+                pairs = zip(one.item_names, first.item_names, strict=True)
+                k = next(i for i, (a, b) in enumerate(pairs) if a != b)
+                differs = f"item {one.item_names[k]!r} where {first.system} has {first.item_names[k]!r}"
+            raise InvalidInput(f"{one.system} has {differs}: all need the same items, in the same order.")
+    for one in people[1:]:
+        if one.layers != first.layers:
+            raise InvalidInput(
+                f"{one.system} has the regions {', '.join(map(str, one.layers))}, {first.system} "
+                f"{', '.join(map(str, first.layers))}: all subjects need the same, in the same order."
+            )
+    if stimuli is not None:
+        for one in [*people, *systems]:
+            one.check_stimuli(stimuli)

@@ -1,0 +1,219 @@
+"""Tasks that travel: functions of this module with a small argument, whose data lie at addresses.
+
+`extract_model` fills a store; `look_at_layers` says all that a comparison wants of some layers of a store.
+Both give the same however often they run. Ranks of distances are too large for a message: they are written
+into the folder that the tasks share, where the caller takes them from.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
+from thinkalike.files import write_bytes
+from thinkalike.labels import Layer
+from thinkalike.machine import local_cache_directory
+from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks
+from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts
+
+WORK = "work"
+"""The folder of a run directory in which tasks leave what is too large for a message"""
+STIMULI = "stimuli.parquet"
+
+
+@contextmanager
+def shared_folder(root: Path | None) -> Iterator[Path]:
+    """A folder that all workers see, in the run directory or else in the cache directory; gone at the end."""
+    if root is None:
+        Path(local_cache_directory()).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{WORK}-", dir=local_cache_directory()) as own:
+            yield Path(own)
+        return
+    folder = root / WORK
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class ExtractTask:
+    """A model to be read, what it is shown, and where its answers go (None: the cache directory)."""
+
+    model: str
+    system: str
+    stimuli: str
+    out: str | None
+    options: Facts
+    threads: int
+    """Of torch: as many as the caller's, so that sums are rounded alike"""
+
+
+def extract_model(task: ExtractTask) -> None:
+    """Fill a store; what is there of it is kept."""
+    import torch
+
+    from thinkalike.activations import extract
+
+    torch.set_num_threads(task.threads)
+    stimuli = Stimuli.from_table(task.stimuli)
+    extract(task.model, stimuli, system=task.system, out=task.out, **task.options)
+
+
+def extract_on_workers(
+    engine: Engine,
+    stimuli: Stimuli,
+    wanted: Sequence[tuple[str, str, Path | None, Mapping[str, Any]]],
+    root: Path | None,
+) -> None:
+    """Extract from models (system, model, store, options), and say at the end which failed."""
+    import torch
+
+    with shared_folder(root) as folder:
+        stimuli.save(folder / STIMULI)
+        tasks = [
+            ExtractTask(
+                model,
+                system,
+                str((folder / STIMULI).resolve()),
+                None if out is None else str(out.resolve()),
+                dict(options),
+                torch.get_num_threads(),
+            )
+            for system, model, out, options in wanted
+        ]
+        outcomes = list(run_tasks(engine, extract_model, tasks, description="Reading models"))
+    failures = {
+        task.system: outcome.reason
+        for task, outcome in zip(tasks, outcomes, strict=True)
+        if isinstance(outcome, Failure)
+    }
+    raise_failures(failures, len(tasks))
+
+
+@dataclass(frozen=True)
+class LayersTask:
+    """Layers of one store, and what is wanted of them."""
+
+    number: int
+    folder: str
+    """Where the stimuli are, and where ranks go"""
+    store: str
+    layers: tuple[Layer, ...]
+    asked: Facts
+    """The settings of the plan"""
+    profile: bool
+    geometry: bool
+    resampled: bool
+
+    def ranks(self, layer: Layer) -> Path:
+        """The file of the ranks of a layer."""
+        return Path(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npy"
+
+
+def look_at_layers(task: LayersTask) -> list[LookedAt]:
+    """All that is wanted of the layers; their ranks are in the folder."""
+    look = _look(task.folder, task.asked)
+    activations = Activations.open(task.store)
+    found = []
+    for layer in task.layers:
+        one = look(LayerTask(activations, layer, task.profile, task.geometry, task.resampled))
+        if one.ranks is not None:
+            buffer = io.BytesIO()
+            np.save(buffer, one.ranks, allow_pickle=False)
+            write_bytes(buffer.getvalue(), task.ranks(layer))
+        found.append(replace(one, ranks=None))
+    return found
+
+
+_latest: dict[bytes, Look] = {}
+
+
+def _look(folder: str, asked: Facts) -> Look:
+    """What is done with a layer; the plan is made once for all tasks of a process."""
+    key = pickle.dumps((folder, dict(asked)))
+    if key not in _latest:
+        _latest.clear()
+        stimuli = Stimuli.from_table(Path(folder) / STIMULI)
+        _latest[key] = Look.of(stimuli, plan_profiles(stimuli, **asked))
+    return _latest[key]
+
+
+def look_on_workers(
+    engine: Engine,
+    stimuli: Stimuli,
+    plan: ProfilingPlan,
+    tasks: Sequence[LayerTask],
+    folder: Path,
+) -> Iterator[LookedAt | Failure]:
+    """The same as the look itself gives, task by task in order; a failure stands for each of its layers."""
+    stimuli.save(folder / STIMULI)
+    stores = {id(task.activations): task.activations for task in tasks}
+    addresses = {
+        key: one.address or str(one.save(folder / f"{number}.zarr"))
+        for number, (key, one) in enumerate(stores.items())
+    }
+    by_job = hasattr(engine, "map_array")  # a job takes long to start: all layers of a system in one
+    groups: list[list[LayerTask]] = []
+    for task in tasks:
+        if by_job and groups and groups[-1][0].activations is task.activations:
+            groups[-1].append(task)
+        else:
+            groups.append([task])
+    sent = [
+        LayersTask(
+            number,
+            str(folder.resolve()),
+            str(Path(addresses[id(group[0].activations)]).resolve()),
+            tuple(task.layer for task in group),
+            plan.asked,
+            group[0].profile,
+            group[0].geometry,
+            group[0].resampled,
+        )
+        for number, group in enumerate(groups)
+    ]
+    outcomes = run_tasks(engine, look_at_layers, sent, description="Looking at layers")
+    for group, one, outcome in zip(groups, sent, outcomes, strict=True):
+        if isinstance(outcome, Failure):
+            yield from [outcome] * len(group)
+            continue
+        for task, looked in zip(group, outcome, strict=True):
+            if task.geometry:
+                path = one.ranks(task.layer)
+                looked = replace(looked, ranks=np.load(path, allow_pickle=False))
+                path.unlink()
+            yield looked
+
+
+def profile_on_workers(
+    engine: Engine, activations: Activations, stimuli: Stimuli, plan: ProfilingPlan
+) -> Profile:
+    """As `profile` makes it here."""
+    tasks = [LayerTask(activations, layer, True, False, True) for layer in activations.layers]
+    with shared_folder(None) as folder:
+        found = dict(
+            zip(activations.layers, look_on_workers(engine, stimuli, plan, tasks, folder), strict=True)
+        )
+    failures = {
+        f"{activations.system}:{k}": one.reason for k, one in found.items() if isinstance(one, Failure)
+    }
+    raise_failures(failures, len(found))
+    examined = [one.examined for one in found.values() if isinstance(one, LookedAt) and one.examined]
+    return collect_profile(activations, stimuli, plan, examined)

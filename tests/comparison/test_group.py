@@ -1,0 +1,310 @@
+"""Subjects beside models: against rsatoolbox and plain loops; crossnobis and RDMs as systems; bad input."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import spearmanr, weightedtau
+
+import thinkalike as ta
+from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.measures import MEASURES
+
+RNG = np.random.default_rng(0)
+SHARED = RNG.normal(size=(24, 4))
+SUBJECTS = SHARED @ RNG.normal(size=(6, 4, 9)) + 1.5 * RNG.normal(size=(6, 24, 9))
+MODELS = {"good": {"early": RNG.normal(size=(24, 5)), "late": SHARED}, "bad": RNG.normal(size=(24, 7))}
+
+
+@pytest.fixture(scope="module")
+def found() -> ta.comparison.GroupComparison:
+    return ta.compare_with_group(SUBJECTS, MODELS, permutations=199)
+
+
+class TestScores:
+    def test_every_subject_with_every_layer(self, found: ta.comparison.GroupComparison) -> None:
+        assert found.subjects == tuple(f"subject {k}" for k in range(1, 7))
+        assert found.rows == (("good", "early"), ("good", "late"), ("bad", "bad"))
+        for s, X in enumerate(SUBJECTS):
+            expected = spearmanr(pdist(X), pdist(SHARED)).statistic
+            assert found.scores[s, 0, 1] == pytest.approx(expected, abs=1e-5)
+
+    @pytest.mark.parametrize(("measure", "method"), [("rsa", "spearman"), ("rsa-pearson", "corr")])
+    def test_noise_ceilings_are_rsatoolboxes(self, measure: str, method: str) -> None:
+        rsatoolbox = pytest.importorskip("rsatoolbox")
+        rdms = rsatoolbox.rdm.RDMs(np.array([pdist(X) for X in SUBJECTS]))
+        lower, upper = rsatoolbox.inference.boot_noise_ceiling(rdms, method=method)
+        ours = ta.compare_with_group(SUBJECTS, MODELS, measure=measure, permutations=19)
+        assert ours.ceiling_upper[0] == pytest.approx(upper, abs=1e-5)
+        assert ours.ceiling_lower[0] == pytest.approx(lower, abs=1e-5)
+
+    def test_a_model_that_is_the_shared_structure_is_found_and_noise_is_not(
+        self, found: ta.comparison.GroupComparison
+    ) -> None:
+        table = found.table().set_index("model")
+        assert table.loc["good:late", "p_both"] < 0.01
+        assert table.loc["bad:bad", "p_both"] > 0.05
+        assert table.loc["good:late", "low"] > 0
+        assert table.loc["good:late", "score"] < table.loc["good:late", "ceiling_upper"]
+        assert (table["p_both"] == table[["p_subjects", "p_items"]].max(axis=1)).all()
+
+    def test_p_over_items_by_reordering_the_model(self) -> None:
+        """Six items: all 720 orders."""
+        some = SUBJECTS[:, :6]
+        ours = ta.compare_with_group(some, {"late": SHARED[:6]})
+        distances = squareform(pdist(SHARED[:6]))
+        means = []
+        for order in permutations(range(6)):
+            moved = squareform(distances[np.ix_(order, order)])
+            means.append(np.mean([spearmanr(pdist(X), moved).statistic for X in some]))
+        assert ours.p_items[0, 0] == np.mean(np.array(means) >= means[0] - 1e-6)
+        assert ours.least_p[0, 0] == 1 / 720
+        assert ours.without is None
+        assert np.isnan(ours.table()["low"][0])
+        assert np.isfinite(ours.table(over="subjects")["low"][0])
+
+    def test_what_so_few_items_can_show(self) -> None:
+        ours = ta.compare_with_group(SUBJECTS[:, :8], {"late": SHARED[:8], "not": -RNG.normal(size=(8, 2))})
+        limits = ours.limits().set_index("model")
+        assert ours.settings["permutations"] == 40_319
+        assert limits.loc["late:late", ["items", "pairs"]].tolist() == [8, 28]
+        assert limits.loc["late:late", "least_p"] == pytest.approx(1 / 40_320)
+        for name, row in limits.iterrows():
+            assert (row["score"] >= row["threshold"]) == (row["items_needed"] <= 8), name
+
+    def test_a_model_of_two_classes_cannot_have_a_small_p(self) -> None:
+        """Eight items, four of each class: 35 ways to deal them, whatever the order within."""
+        classes = np.repeat([0.0, 1.0], 4)[:, None]
+        ours = ta.compare_with_group(classes + 0.1 * RNG.normal(size=(6, 8, 5)), {"classes": classes})
+        assert ours.least_p[0, 0] == pytest.approx(1 / 35)
+        assert ours.p_items[0, 0] == pytest.approx(1 / 35)
+
+    def test_chance_varies_as_one_over_the_number_of_items(self) -> None:
+        """What `items_needed` rests on."""
+        rng = np.random.default_rng(0)
+        scaled = []
+        for n in (10, 20, 40):
+            people, model = rng.normal(size=(6, n, 8)), rng.normal(size=(n, 8))
+            scaled.append(n * ta.compare_with_group(people, {"m": model}).threshold[0, 0])
+        assert max(scaled) / min(scaled) < 1.25
+
+    def test_the_difference_of_two_layers(self, found: ta.comparison.GroupComparison) -> None:
+        apart = found.difference(("good", "late"), ("bad", "bad"))
+        assert apart["difference"][0] == pytest.approx((found.scores[..., 1] - found.scores[..., 2]).mean())
+        assert apart["p"][0] < 0.05
+        assert apart["low"][0] > 0
+
+    def test_by_features(self) -> None:
+        rng = np.random.default_rng(1)
+        table = pd.DataFrame(
+            {name: rng.choice(["a", "b", "c"], 60) for name in ("one", "two", "three", "four")}
+        )
+        codes = table.apply(lambda column: column.astype("category").cat.codes).to_numpy()
+        strength = np.array([3.0, 2.0, 1.0, 0.0])
+
+        def answers(order: list[int]) -> np.ndarray:
+            parts = [w * rng.normal(size=(3, 8))[codes[:, f]] for f, w in enumerate(strength[order])]
+            return sum(parts) + rng.normal(size=(60, 8))
+
+        people = np.stack([answers([0, 1, 2, 3]) for _ in range(5)])
+        ours = ta.compare_with_group(
+            people, {"same": answers([0, 1, 2, 3]), "other": answers([3, 2, 1, 0])}, table, measure="features"
+        )
+        assert ours.without is not None
+        assert ours.without.shape == (20, 5, 1, 2)
+        profiles = [ta.profile(X, table).mean_importance[0] for X in people]
+        expected = np.mean([weightedtau(one, np.mean(profiles, axis=0)).statistic for one in profiles])
+        assert ours.ceiling_upper[0] == pytest.approx(expected, abs=1e-9)
+        result = ours.table().set_index("model")["score"]
+        assert result["same:same"] > 0.5 > result["other:other"]
+
+    def test_clusters_in_time(self) -> None:
+        rng = np.random.default_rng(0)
+        people = {}
+        for s in range(8):
+            times = {
+                t: rng.normal(size=(24, 9)) + (3 <= t < 6) * SHARED @ rng.normal(size=(4, 9))
+                for t in range(8)
+            }
+            people[f"s{s}"] = times
+        ours = ta.compare_with_group(people, {"late": SHARED}, permutations=19)
+        clusters = ours.clusters("late", "late")
+        assert any(c.start <= 3 and c.stop >= 6 and c.p <= 0.05 for c in clusters)
+        assert ours.regions == tuple(range(8))
+
+    def test_a_measure_that_does_not_match_items_has_no_p_over_items(self) -> None:
+        ours = ta.compare_with_group(SUBJECTS, {"late": SHARED}, measure="concentricity")
+        assert np.isnan(ours.p_items).all()
+        assert np.isnan(ours.ceiling_upper).all()
+        assert np.isnan(ours.limits()["threshold"]).all()
+
+
+def test_eight_conditions_have_folds_that_fit() -> None:
+    table = pd.DataFrame({"animal": list("aabbaabb"), "side": list("lrlrlrlr")})
+    X = np.random.default_rng(0).normal(size=(8, 10)) + 3 * (table["animal"] == "a").to_numpy()[:, None]
+    found = ta.profile({"IT": X}, table)
+    assert found.scores.shape == (1, 2)
+    assert found.settings["alpha"] == 0.0
+    assert found.table().iloc[0].idxmax() == "animal"
+    asked = ta.profile({"IT": X}, table, n_folds=3, alpha=1.0)
+    assert (asked.settings["n_folds"], asked.settings["alpha"]) == (3, 1.0)
+
+
+class TestDistancesAsSystems:
+    @pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+    def test_an_rdm_goes_through_compare_as_the_layer_it_was_made_of(self) -> None:
+        X, Y = SHARED, RNG.normal(size=(24, 6)) + SHARED[:, :1]
+        table = pd.DataFrame({"size": np.where(SHARED[:, 0] > 0, "large", "small"), "hue": list("rgb") * 8})
+        systems = {"rdm": ta.Activations.from_distances(squareform(pdist(X))), "other": Y}
+        plain = ta.compare({"rdm": X, "other": Y}, table, resamples=0, n_folds=3)
+        given = ta.compare(systems, table, resamples=0, n_folds=3)
+        for name in ("features", "rsa"):
+            np.testing.assert_allclose(given.matrices[name].values, plain.matrices[name].values, atol=1e-6)
+        np.testing.assert_allclose(
+            given.profiles["rdm"].mean_importance, plain.profiles["rdm"].mean_importance, atol=1e-6
+        )
+
+    @pytest.mark.parametrize("measure", ["rsa", "cka", "rsa-whitened"])
+    def test_a_constant_that_makes_room_for_items_changes_nothing(self, measure: str) -> None:
+        """Squared distances of X less a constant are those of no items, and have the same value."""
+        y = pdist(SHARED, "sqeuclidean") - 1.0
+        layer = ta.Activations.from_distances(y, squared=True)["RDM"]
+        moved = pdist(layer, "sqeuclidean") - y
+        assert np.ptp(moved) < 1e-9
+        Y = SUBJECTS[0]
+        assert MEASURES[measure](layer, Y) == pytest.approx(MEASURES[measure](SHARED, Y), abs=1e-6)
+
+    def test_mlem_of_crossnobis_is_that_of_its_layer(self) -> None:
+        runs = SUBJECTS[:3]
+        table = pd.DataFrame(
+            {"size": pd.Categorical(SHARED[:, 0] > 0), "hue": pd.Categorical(list("rgb") * 8)}
+        )
+        direct = ta.MLEM(distance="crossnobis", alpha=0.0).fit(table, runs)
+        layer = ta.Activations.from_runs(runs)["runs"]
+        through = ta.MLEM(alpha=0.0).fit(table, layer)
+        np.testing.assert_allclose(through.weights_, direct.weights_, atol=1e-6)
+
+    def test_crossnobis_is_rsatoolboxes(self) -> None:
+        rsatoolbox = pytest.importorskip("rsatoolbox")
+        from thinkalike.activations.distance_sources import crossnobis
+
+        R, n, d = 3, 24, 9
+        runs = SUBJECTS[:R]
+        data = rsatoolbox.data.Dataset(
+            runs.reshape(R * n, d),
+            obs_descriptors={"item": np.tile(np.arange(n) + 0.0, R), "run": np.repeat(np.arange(R) + 0.0, n)},
+        )
+        expected = rsatoolbox.rdm.calc_rdm(data, "crossnobis", descriptor="item", cv_descriptor="run")
+        np.testing.assert_allclose(
+            squareform(crossnobis(runs), checks=False) / d, expected.dissimilarities[0], atol=1e-9
+        )
+
+    def test_crossnobis_of_equal_conditions_is_0_on_average_and_whitened_too(self) -> None:
+        from thinkalike.activations.distance_sources import crossnobis
+
+        rng = np.random.default_rng(0)
+        mixing = rng.normal(size=(6, 6))
+        plain, whitened = [], []
+        for _ in range(300):
+            runs = rng.normal(size=(4, 5, 6)) @ mixing
+            plain.append(crossnobis(runs)[0, 1])
+            whitened.append(crossnobis(runs, residuals=rng.normal(size=(50, 6)) @ mixing)[0, 1])
+        for values in (plain, whitened):
+            assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(300)
+
+    def test_whitening_by_residuals_is_the_inverse_covariance_in_between(self) -> None:
+        from sklearn.covariance import ledoit_wolf
+
+        from thinkalike.activations.distance_sources import crossnobis
+
+        residuals = RNG.normal(size=(80, 9)) * np.arange(1, 10)
+        inverse = np.linalg.inv(ledoit_wolf(residuals)[0])
+        apart = SUBJECTS[:2, 0] - SUBJECTS[:2, 1]
+        expected = apart[0] @ inverse @ apart[1]
+        assert crossnobis(SUBJECTS[:2], residuals=residuals)[0, 1] == pytest.approx(expected)
+
+
+class TestBadInput:
+    def test_subjects_with_other_items(self) -> None:
+        people = {"a": SUBJECTS[0], "b": SUBJECTS[1][:-1]}
+        with pytest.raises(InvalidInput, match="b has 23 items, a has 24: all need the same items"):
+            ta.compare_with_group(people, {"m": SHARED})
+        named = [
+            ta.Activations.from_arrays({"V1": SUBJECTS[0]}, system=s, items=[f"{x}{k}" for k in range(24)])
+            for s, x in (("a", "i"), ("b", "j"))
+        ]
+        with pytest.raises(InvalidInput, match="b has item 'j0' where a has 'i0'"):
+            ta.compare_with_group(named, {"m": SHARED})
+
+    def test_subjects_with_other_regions(self) -> None:
+        people = {"a": {"V1": SHARED}, "b": {"V2": SHARED}}
+        with pytest.raises(InvalidInput, match="b has the regions V2, a V1: all subjects need the same"):
+            ta.compare_with_group(people, {"m": SHARED})
+
+    def test_the_wrong_number_of_axes(self) -> None:
+        with pytest.raises(
+            InvalidInput, match=r"Got subjects of shape \(24, 4\): give \(n_subjects, n_items"
+        ):
+            ta.compare_with_group(SHARED, {"m": SHARED})
+
+    def test_one_condition(self) -> None:
+        with pytest.raises(
+            InvalidInput, match=r"There are 1 condition\(s\): their one distance has no order"
+        ):
+            ta.compare_with_group(SUBJECTS[:, :1], {"m": SHARED[:1]})
+        with pytest.raises(InvalidInput, match=r"RDM has 2 condition\(s\): one pair has no order"):
+            ta.Activations.from_distances(np.array([[0.0, 1], [1, 0]]))
+        with pytest.raises(InvalidInput, match="Got 1 condition: a distance needs two"):
+            ta.Activations.from_runs(SUBJECTS[:, :1])
+
+    @pytest.mark.parametrize(
+        ("rdm", "message"),
+        [
+            (np.ones((3, 3)), "RDM has a diagonal that is not 0: give distances, not similarities"),
+            (np.triu(np.ones((3, 3)), 1), r"RDM is not symmetric: D\[0, 1\] = 1 but D\[1, 0\] = 0"),
+            (np.eye(3) - 1, "RDM has negative distances: give distances, not similarities"),
+            (np.ones((3, 4)), r"RDM has shape \(3, 4\): give distances \(n_items, n_items\), or condensed"),
+            (np.ones(4), "RDM has 4 distances, which is n"),
+            (squareform([1.0, np.nan, 1]), "RDM has NaN or infinite distances"),
+            (np.zeros((3, 3)), "All distances are 0"),
+        ],
+    )
+    def test_what_is_no_matrix_of_distances(self, rdm: np.ndarray, message: str) -> None:
+        with pytest.raises(InvalidInput, match=message):
+            ta.Activations.from_distances(rdm)
+
+    def test_rdms_of_other_items(self) -> None:
+        with pytest.raises(InvalidInput, match=r"The RDMs of RDM are of \[3, 4\] items"):
+            ta.Activations.from_distances({"V1": np.ones(3), "V2": np.ones(6)})
+
+    def test_runs_that_are_none(self) -> None:
+        with pytest.raises(InvalidInput, match="Got 1 run: crossnobis needs two independent measurements"):
+            ta.Activations.from_runs(SUBJECTS[:1])
+        with pytest.raises(
+            InvalidInput, match=r"Got runs of shape \(24, 4\): give \(n_runs, n_items, n_units\)"
+        ):
+            ta.Activations.from_runs(SHARED)
+        with pytest.raises(InvalidInput, match=r"Got residuals of shape \(50, 3\): give \(n_samples, 9\)"):
+            ta.Activations.from_runs(SUBJECTS, residuals=np.zeros((50, 3)))
+        runs = SUBJECTS.copy()
+        runs[1, 2, 3] = np.nan
+        with pytest.raises(InvalidInput, match="The runs hold NaN or infinity"):
+            ta.Activations.from_runs(runs)
+
+    def test_runs_of_unequal_length(self) -> None:
+        with pytest.raises(InvalidInput, match="run 2 has 23 items, run 1 has 24"):
+            ta.Activations.from_runs([SUBJECTS[0], SUBJECTS[1][:-1]])
+
+    def test_features_without_stimuli_and_settings_without_features(self) -> None:
+        with pytest.raises(InvalidInput, match="measure='features' needs the features of the items"):
+            ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure="features")
+        with pytest.raises(InvalidInput, match="n_folds is a setting of measure='features'"):
+            ta.compare_with_group(SUBJECTS, {"m": SHARED}, n_folds=3)
+        with pytest.raises(StoreError, match="24 rows but the stimuli have 3 items"):
+            ta.compare_with_group(SUBJECTS, {"m": SHARED}, pd.DataFrame({"x": list("aab")}))
+        with pytest.raises(InvalidInput, match="Got 'gpt2' as a model: give arrays or Activations"):
+            ta.compare_with_group(SUBJECTS, ["gpt2"])
