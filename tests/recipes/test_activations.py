@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 import torch
 
-from thinkalike.errors import ModelError
+from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.recipes import reproduce
 from thinkalike.recipes.brown2023_activations import SCALES
 from thinkalike.recipes.brown2023_activations.experiment import Measured, judge
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
-from thinkalike.recipes.brown2023_activations.stitchings import is_there, scaled_layers
+from thinkalike.recipes.brown2023_activations.losses import Losses
+from thinkalike.recipes.brown2023_activations.rules import RULES
+from thinkalike.recipes.brown2023_activations.stitchings import is_there
 from thinkalike.recipes.findings import Findings
 from thinkalike.systems import bundled
 
@@ -25,155 +27,154 @@ SIZE = "3 layers"
 TINY = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64}
 
 
-def costs(table: dict[tuple[str, str], float], size: str = SIZE) -> pd.DataFrame:
-    rows = [
-        {
-            "size": size,
-            "bottom": a,
-            "top": b,
-            "layer": layer,
-            "penalty": cost + layer / 100,
-            "low": cost,
-            "high": 1,
-        }
-        for (a, b), cost in table.items()
-        for layer in (1, 2, 3)
-    ]
-    return pd.DataFrame(rows)
+def losses(table: dict[tuple[str, str], float], own: dict[str, float], noise: float = 0.01) -> Losses:
+    """Losses per prediction, planted, with some noise over 40 documents that all models share."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(20, 60, 40).astype(float)
+    shared = rng.normal(size=40)
+
+    def by_document(mean: float) -> np.ndarray:
+        return counts * (mean + shared + noise * rng.normal(size=40))
+
+    made = Losses(counts, "documents", resamples=500)
+    made.stitched.update({pair: by_document(loss) for pair, loss in table.items()})
+    made.own.update({name: by_document(loss) for name, loss in own.items()})
+    return made
 
 
-def asymmetries(difference: float, size: str = SIZE) -> pd.DataFrame:
-    rows = [
-        {
-            "size": size,
-            "layer": layer,
-            "difference": difference,
-            "low": difference - 0.01,
-            "high": difference + 0.01,
-            "p": 0.01,
-            "mean": difference,
-            "mean_low": difference - 0.006,
-            "mean_high": difference + 0.006,
-            "unit": "documents",
-        }
-        for layer in (1, 2, 3)
-    ]
-    return pd.DataFrame(rows)
-
-
-def planted(*, gap: float = 0.1, solu: float = 0.05, late: float = 0.0) -> Measured:
-    """Penalties in which SoLU → GeLU costs `gap` more than GeLU → SoLU, and SoLU → SoLU costs `solu`."""
-    own = {("GeLU", "GeLU"): 0.1, ("SoLU", "SoLU"): solu}
-    pairs = costs({**own, ("GeLU", "SoLU"): 0.3, ("SoLU", "GeLU"): 0.3 + gap})
-    seeds = costs(
-        {("GeLU", "GeLU seed 1"): 0.2, ("SoLU seed 1", "SoLU"): 0.2, ("GeLU seed 1", "SoLU seed 1"): 0.35}
-    )
+def planted(
+    *, gap: float = 0.1, solu_own: float = 3.0, solu_self: float = 0.05, other: float = 0.3, late: float = 0.0
+) -> Measured:
+    """Stitched losses in which SoLU → GeLU is `gap` above GeLU → SoLU; penalties above own losses of 3."""
+    own = {"GeLU": 3.0, "SoLU": solu_own, "GeLU seed 1": 3.0, "SoLU seed 1": solu_own}
+    table = {("GeLU", "GeLU"): 3.1, ("SoLU", "SoLU"): solu_own + solu_self}
+    table |= {("SoLU", "GeLU"): 3.4 + gap, ("GeLU", "SoLU"): 3.4}
+    for a in ("GeLU", "SoLU"):
+        for b in ("GeLU", "SoLU"):
+            step = 0.2 if a == b else other
+            extra = gap if (a, b) == ("SoLU", "GeLU") else 0.0
+            table |= {(f"{a} seed 1", b): 3 + step + extra, (a, f"{b} seed 1"): 3 + step + extra}
     steps = np.linspace(0, 100, 9)
     falling = 3 - np.where(steps < 50, steps / 50, 1.0) - late * (steps / 100) ** 8
-    curves = pd.DataFrame(
-        {
-            "size": SIZE,
-            "series": "GeLU → SoLU",
-            "layer": 1,
-            "step": steps,
-            "split": "validation",
-            "loss": falling,
-        }
+    curves = pd.concat(
+        pd.DataFrame(
+            {"size": SIZE, "series": "a", "layer": k, "step": steps, "split": "validation", "loss": falling}
+        )
+        for k in range(8)
     )
+    rows = [
+        {"size": SIZE, "bottom": a, "top": b, "layer": k, "penalty": 0.1, "low": 0.0, "high": 0.2}
+        for a, b in table
+        for k in (1, 2)
+    ]
+    frame = pd.DataFrame(rows)
     square = np.full((6, 6), 0.6) + 0.4 * np.eye(6)
     return Measured(
-        penalties=pairs,
-        tests=asymmetries(gap),
+        task={SIZE: losses(table, own)},
+        squares={SIZE: losses(table, own)},
+        penalties=frame[~frame["bottom"].str.contains("seed") & ~frame["top"].str.contains("seed")],
+        squares_penalties=frame,
         curves=curves,
-        squares=pairs,
-        squares_tests=asymmetries(gap / 2),
         cka={SIZE: {"values": square, "depths": np.array([3, 3])}},
-        seeds=seeds,
-        seeds_tests=asymmetries(gap),
-        widths=costs({("narrow", "wide"): 0.5, ("wide", "narrow"): 0.4}, "widths"),
-        widths_tests=asymmetries(gap, "widths"),
+        seeds=frame,
+        widths=frame,
+        capacity=losses(
+            {("narrow", "wide"): 3.4 + gap, ("wide", "narrow"): 3.4}, {"narrow": 3.5, "wide": 3.0}
+        ),
     )
-
-
-def verdicts(measured: Measured) -> list[str]:
-    return [s.verdict for s in found(measured).statements]
 
 
 def found(measured: Measured) -> Findings:
     return judge(measured, SCALES["smoke"])
 
 
-def test_planted_tables_agree_with_every_statement() -> None:
+def verdicts(measured: Measured) -> dict[str, str]:
+    names = {rule.claim: name for name, rule in RULES.items()}
+    return {names[s.paper]: s.verdict for s in found(measured).statements}
+
+
+def test_planted_losses_agree_with_every_statement() -> None:
     findings = found(planted())
+    assert set(verdicts(planted())) == set(RULES)
     assert {s.verdict for s in findings.statements} == {"agrees"}
     assert {s.figure for s in findings.statements} <= {f.name for f in findings.figures}
-    assert findings.statements[0].numbers["mean_difference"] == pytest.approx(0.1)
+    assert findings.statements[0].effects[0].value == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_own_losses_of_the_models_are_no_asymmetry() -> None:
+    """SoLU's own loss is 0.06 higher: penalties are asymmetric, stitched losses are not."""
+    measured = planted(gap=0.0, solu_own=3.06)
+    assert verdicts(measured)["asymmetry"] == "differs"
+    numbers = found(measured).statements[0].numbers
+    penalties = [value for name, value in numbers.items() if name.startswith("asymmetry of penalties")]
+    own = [value for name, value in numbers.items() if name.startswith("own loss of SoLU")]
+    assert penalties == pytest.approx([0.06] * len(penalties), abs=0.01)
+    assert own == pytest.approx([0.06] * len(own), abs=0.01)
+
+
+def test_the_asymmetry_must_be_there_with_every_pair_of_seeds() -> None:
+    measured = planted()
+    assert len(found(measured).statements[0].effects) == 3  # both of the first seed, and each with a second
+    measured.task[SIZE].stitched["SoLU seed 1", "GeLU"] -= 0.2 * measured.task[SIZE].counts
+    assert verdicts(measured)["asymmetry"] == "differs"
 
 
 def test_the_reverse_asymmetry_differs() -> None:
-    assert verdicts(planted(gap=-0.1)) == [
-        "differs",
-        "agrees",
-        "agrees",
-        "agrees",
-        "agrees",
-        "differs",
-        "agrees",
-        "agrees",
-        "agrees",
-    ]
+    back = verdicts(planted(gap=-0.1))
+    assert {back["asymmetry"], back["capacity"]} == {"differs"}
 
 
-def test_an_asymmetry_must_be_in_every_layer_and_beyond_chance_on_their_mean() -> None:
-    weak = asymmetries(0.005)
-    assert verdicts(replace(planted(), tests=weak))[0] == "differs"
-    weak["mean_low"] = 0.001
-    statement = found(replace(planted(), tests=weak)).statements[0]
-    assert statement.verdict == "agrees"
-    assert "above 0 in 3 of 3 layers; its mean over layers is 0.005 with 3 layers" in statement.found
-    assert "95 % over documents: 0.001 to 0.011" in statement.found
-    weak.loc[1, "difference"] = -0.001
-    assert verdicts(replace(planted(), tests=weak))[0] == "differs"
-
-
-def test_no_asymmetry_is_not_called_one() -> None:
-    measured = replace(
-        planted(), tests=asymmetries(0.0), seeds_tests=asymmetries(-0.05), squares_tests=asymmetries(0.1)
-    )
-    found_verdicts = verdicts(measured)
-    assert [found_verdicts[k] for k in (0, 3, 6, 8)] == ["differs"] * 4
+def test_an_effect_on_the_threshold_is_undecided() -> None:
+    measured = planted()
+    wide = losses({("SoLU", "GeLU"): 3.41, ("GeLU", "SoLU"): 3.4}, {"GeLU": 3.0, "SoLU": 3.0}, noise=0.3)
+    wide.stitched.update({("GeLU", "GeLU"): wide.own["GeLU"], ("SoLU", "SoLU"): wide.own["SoLU"]})
+    assert verdicts(replace(measured, task={SIZE: wide}, seeds=pd.DataFrame()))["asymmetry"] == "undecided"
 
 
 def test_baselines_that_are_not_as_the_paper_has_them_differ() -> None:
-    assert verdicts(planted(solu=0.2))[1] == "differs"
-    low = costs({("GeLU", "GeLU"): 0.5, ("SoLU", "SoLU"): 0.1, ("GeLU", "SoLU"): 0.3, ("SoLU", "GeLU"): 0.6})
-    assert verdicts(replace(planted(), penalties=low))[2] == "differs"
-    seeds = costs({("GeLU", "GeLU seed 1"): 0.9, ("GeLU seed 1", "SoLU seed 1"): 0.1})
-    assert verdicts(replace(planted(), seeds=seeds))[7] == "differs"
+    assert verdicts(planted(solu_self=0.2))["self-stitching"] == "differs"
+    measured = planted()
+    measured.task[SIZE].stitched["GeLU", "GeLU"] += 0.5 * measured.task[SIZE].counts
+    assert verdicts(measured)["cross above self"] == "differs"
+    assert verdicts(planted(other=0.1))["other seed"] == "differs"
+
+
+def test_another_activation_is_held_against_another_seed_with_another_seed() -> None:
+    """Models of one seed saw the same text: what they cost each other must not matter."""
+    measured = planted()
+    for pair in (("SoLU", "GeLU"), ("GeLU", "SoLU")):
+        measured.task[SIZE].stitched[pair] -= 0.4 * measured.task[SIZE].counts
+    assert verdicts(measured)["other seed"] == "agrees"
+
+
+def test_least_squares_must_show_the_same_and_not_merely_not_another() -> None:
+    other = planted(gap=0.3)
+    assert verdicts(replace(planted(), squares=other.task))["least squares"] == "differs"
 
 
 def test_a_loss_that_still_falls_has_not_levelled_off() -> None:
-    assert verdicts(planted(late=2.0))[4] == "differs"
+    assert verdicts(planted(late=2.0))["levels off"] == "differs"
 
 
 def test_models_that_are_missing_are_named() -> None:
     measured = replace(
         planted(),
         seeds=pd.DataFrame(),
-        seeds_tests=pd.DataFrame(),
         widths=pd.DataFrame(),
-        widths_tests=pd.DataFrame(),
+        capacity=None,
         missing={"second_seeds": ("nano-gelu-3l-seed1",), "narrow_and_wide": ()},
     )
-    statements = found(measured).statements
-    assert [s.verdict for s in statements[5:8]] == ["cannot be tested"] * 3
-    assert "nano-gelu-3l-seed1" in statements[6].found
+    assert {verdicts(measured)[name] for name in ("capacity", "other seed")} == {"cannot be tested"}
+    assert any("nano-gelu-3l-seed1" in s.found for s in found(measured).statements)
     assert any("nano-gelu-3l-seed1" in note for note in found(measured).notes)
 
 
-def test_layers_at_the_same_share_of_the_depth() -> None:
-    assert scaled_layers(2, 4) == [(1, 2), (2, 4)]
-    assert scaled_layers(3, 3) == [(1, 1), (2, 2), (3, 3)]
+def test_losses_are_per_prediction_and_over_documents() -> None:
+    made = losses({("a", "b"): 3.5, ("b", "a"): 3.2}, {"a": 3.0, "b": 3.0}, noise=0.0)
+    effect = made.effect(made.asymmetry("a", "b"), "a and b")
+    assert (effect.value, effect.low, effect.high) == pytest.approx((0.3, 0.3, 0.3))
+    assert effect.over == "40 documents"
+    assert made.mean(made.penalty("a", "b")) == pytest.approx(0.5)
 
 
 def tiny(activation: str, seed: int, layers: int = 2) -> Any:
@@ -191,6 +192,7 @@ def save(model: Any, folder: Path) -> None:
     AutoTokenizer.from_pretrained(bundled.resolve("nano-gpt2"), local_files_only=True).save_pretrained(folder)
 
 
+@pytest.mark.whole_runs
 def test_smoke_runs_from_end_to_end(tmp_path: Path) -> None:
     for k, activation in enumerate(("gelu", "solu")):
         save(tiny(activation, k), tmp_path / "models" / f"nano-{activation}-3l")
@@ -209,18 +211,24 @@ def test_smoke_runs_from_end_to_end(tmp_path: Path) -> None:
     assert {f.of_paper for f in done.findings.figures} >= {"Figure 1", "Figure 4", "Figure 6"}
 
 
+@pytest.mark.whole_runs
 def test_seeds_and_widths_are_stitched_where_there_are_such_models(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     names = ("gelu-a", "solu-a", "gelu-b", "solu-b")
     for k, name in enumerate(names):
         save(tiny("gelu" if "gelu" in name else "solu", k), folder / name)
-    save(tiny("gelu", 7, layers=1), folder / "narrow")
+    save(tiny("gelu", 7), folder / "narrow")
     few = {"max_tokens": 800, "steps": 1, "second_seeds": ["gelu-b", "solu-b"]}
     few |= {"sizes": {"2 layers": ["gelu-a", "solu-a"]}}
     few |= {"narrow_and_wide": ["narrow", "gelu-b"]}
     done = reproduce("brown2023-activations", "smoke", tmp_path / "run", models_folder=folder, **few)
     assert "cannot be tested" not in {s.verdict for s in done.findings.statements}
     assert {f.name for f in done.findings.figures} >= {"seeds", "capacity"}
+    assert len(done.findings.statements[0].effects) == 4  # two activations, two seeds, crossed
+    save(tiny("gelu", 7, layers=1), folder / "shallow")
+    few |= {"narrow_and_wide": ["shallow", "gelu-b"]}
+    with pytest.raises(InvalidInput, match="stitched at equal depth, and shallow has 1, gelu-b has 2 blocks"):
+        reproduce("brown2023-activations", "smoke", tmp_path / "run", models_folder=folder, **few)
 
 
 def test_without_any_pair_of_models_it_says_what_it_needs(tmp_path: Path) -> None:
@@ -328,6 +336,7 @@ def test_a_hub_that_cannot_be_reached_is_said(monkeypatch: pytest.MonkeyPatch) -
         fetch("NeelNanda/GELU_3L512W_C4_Code", None)
 
 
+@pytest.mark.whole_runs
 def test_paper_scale_on_tiny_models_of_the_same_names(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 

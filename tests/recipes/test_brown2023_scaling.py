@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thinkalike.errors import ModelError
+from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.inference.blocks import find_blocks
-from thinkalike.recipes import reproduce
-from thinkalike.recipes.brown2023_scaling import SCALES, verdicts
+from thinkalike.recipes import Effect, reproduce
+from thinkalike.recipes.brown2023_scaling import SCALES, measures
 from thinkalike.recipes.brown2023_scaling.experiment import available
 from thinkalike.recipes.brown2023_scaling.figures import without_prefix
+from thinkalike.recipes.brown2023_scaling.flattened import flattened_cka, whole_passages
+from thinkalike.recipes.brown2023_scaling.rules import RULES
 from thinkalike.recipes.brown2023_scaling.streams import Streams, head_shape
-from thinkalike.recipes.findings import Statement
 from thinkalike.recipes.steps import Steps
 
 NAMES = ["a", "b", "c", "d"]
@@ -31,10 +32,9 @@ def blocky(first: int, n: int = 8, *, within: float = 0.9, between: float = 0.3)
     return np.where(label[:, None] == label, within, between)
 
 
-def check(statement: Statement, expected: str) -> None:
-    assert statement.verdict == expected, statement.found
-    assert statement.found.endswith(".")
-    assert all(np.isfinite(v) for v in statement.numbers.values())
+def verdict(name: str, effects: dict[str, float]) -> str:
+    """As if every part of the text had shown this."""
+    return RULES[name].decide([Effect.fact(value, about) for about, value in effects.items()])
 
 
 def family(
@@ -48,99 +48,157 @@ def family(
     return values
 
 
+def test_every_rule_is_written_down() -> None:
+    assert all(rule.written and rule.claim.endswith((".", ")")) for rule in RULES.values())
+
+
 def test_fades_with_distance() -> None:
-    check(verdicts.fades_with_distance("d", FADING), "agrees")
-    check(verdicts.fades_with_distance("d", 1 - FADING), "differs")
-    check(verdicts.fades_with_distance("d", FADING[:2, :2]), "cannot be tested")
+    assert verdict("fades", measures.fades({("d", "d"): FADING}, "d")) == "agrees"
+    assert verdict("fades", measures.fades({("d", "d"): 1 - FADING}, "d")) == "differs"
+    assert measures.fades({("d", "d"): FADING[:2, :2]}, "d") == {}
 
 
 def test_blocks_within() -> None:
-    found = {"a": None, "d": find_blocks(blocky(3))}
-    check(verdicts.blocks_within(found), "agrees")
-    assert verdicts.blocks_within(found).numbers["first block, d"] == 3
-    check(verdicts.blocks_within({"d": find_blocks(FADING)}), "differs")
-    check(verdicts.blocks_within({"a": None}), "cannot be tested")
+    assert verdict("blocks within", measures.blocks_within({("d", "d"): blocky(3)}, "d")) == "agrees"
+    assert verdict("blocks within", measures.blocks_within({("d", "d"): FADING}, "d")) == "differs"
+    inside_out = blocky(3, within=0.3, between=0.9)
+    assert measures.blocks_within({("d", "d"): inside_out}, "d") == {"d": 1.0}
+    assert measures.blocks_within({("a", "a"): FADING[:3, :3]}, "a") == {}
 
 
 def test_blocks_between() -> None:
-    found = {"a": find_blocks(blocky(3)), "b": find_blocks(blocky(2, 6))}
+    values = {("a", "a"): blocky(3), ("b", "b"): blocky(2, 6)}
+    found = measures.in_blocks(values, ["a", "b"])
+    assert list(found) == ["a", "b"]
     like = np.where((np.arange(8) < 3)[:, None] == (np.arange(6) < 2), 0.8, 0.2)
-    check(verdicts.blocks_between({("a", "b"): like}, found), "agrees")
-    check(verdicts.blocks_between({("a", "b"): 1 - like}, found), "differs")
-    check(verdicts.blocks_between({("a", "b"): like}, {"a": found["a"], "b": None}), "cannot be tested")
-    fading = find_blocks(FADING)
-    check(verdicts.blocks_between({("a", "b"): like}, {"a": found["a"], "b": fading}), "cannot be tested")
+    assert verdict("blocks between", measures.blocks_between({("a", "b"): like}, found)) == "agrees"
+    assert verdict("blocks between", measures.blocks_between({("a", "b"): 1 - like}, found)) == "differs"
+    assert measures.in_blocks({("a", "a"): FADING}, ["a"]) == {}
+    assert measures.blocks_between({("a", "b"): like}, {"a": found["a"]}) == {}
+
+
+def test_first_blocks() -> None:
+    three, two = find_blocks(blocky(3)), find_blocks(blocky(2))
+    assert three is not None
+    assert two is not None
+    assert verdict("first blocks", measures.first_blocks({"a": three, "c": two}, "c")) == "agrees"
+    assert verdict("first blocks", measures.first_blocks({"a": two, "c": three}, "c")) == "differs"
+    assert measures.first_blocks({"a": three}, "c") == {}
 
 
 def test_early_layers() -> None:
-    check(verdicts.early_layers(family(), NAMES), "agrees")
-    check(verdicts.early_layers(family(early=0.5, later=0.8), NAMES), "differs")
-    check(verdicts.early_layers(family(early=0.3, later=0.1), NAMES), "differs")
-    with_control = verdicts.early_layers(family(), NAMES, untrained=family(early=0.25))
-    assert with_control.numbers["first blocks, untrained"] == pytest.approx(0.25)
+    assert verdict("early layers", measures.early_layers(family(), NAMES)) == "agrees"
+    assert verdict("early layers", measures.early_layers(family(early=0.62), NAMES)) == "differs"
+    assert verdict("early layers", measures.early_layers(family(early=0.5, later=0.8), NAMES)) == "differs"
 
 
 def test_later_blocks_are_compared_at_the_same_share_of_the_depth() -> None:
     values = np.zeros((3, 5))
     values[[1, 1, 2, 2], [1, 2, 3, 4]] = 1.0  # depths ¼, ½, ¾ and 1
-    _, later = verdicts.early_and_later({("a", "b"): values}, ["a", "b"])
+    _, later = measures.early_and_later({("a", "b"): values}, ["a", "b"])
     assert later == pytest.approx(0.75)  # at ¼ the shallow model is still at its first block
 
 
 def test_odd_member() -> None:
-    scores = verdicts.oddness(family(odd="c"), NAMES)
+    scores = measures.oddness(family(odd="c"), NAMES)
     assert max(scores, key=lambda name: scores[name]) == "c"
     assert scores["c"] == pytest.approx(0.5)
-    check(verdicts.odd_member(scores, "c"), "agrees")
-    check(verdicts.odd_member(scores, "b"), "differs")
-    check(verdicts.odd_member(verdicts.oddness(family(), NAMES), "c"), "differs")
-    check(verdicts.odd_member({"a": 0.1, "c": 0.3}, "c"), "cannot be tested")
-    check(verdicts.odd_member({"a": 0.1, "b": 0.3, "d": 0.1}, "c"), "cannot be tested")
-
-
-def test_first_blocks() -> None:
-    three, two = find_blocks(blocky(3)), find_blocks(blocky(2))
-    check(verdicts.first_blocks({"a": three, "c": two}, "c"), "agrees")
-    check(verdicts.first_blocks({"a": two, "c": three}, "c"), "differs")
-    check(verdicts.first_blocks({"a": three, "c": None}, "c"), "cannot be tested")
-    check(verdicts.first_blocks({"a": three, "c": find_blocks(FADING)}, "c"), "cannot be tested")
+    assert verdict("odd member", measures.odd_member(family(odd="c"), NAMES, "c")) == "agrees"
+    assert verdict("odd member", measures.odd_member(family(odd="c"), NAMES, "b")) == "differs"
+    assert verdict("odd member", measures.odd_member(family(), NAMES, "c")) == "differs"
+    assert measures.odd_member(family(), ["a", "c"], "c") == {}
 
 
 def test_head_sizes() -> None:
     heads = {"a": 64, "b": 128, "c": 80, "d": 128}
     rotary = {name: value // 4 for name, value in heads.items()}
-    check(verdicts.head_sizes(heads, rotary, "c"), "agrees")
-    check(verdicts.head_sizes({**heads, "c": 128}, {**rotary, "c": 32}, "c"), "differs")
-    check(verdicts.head_sizes(heads, {**rotary, "a": 64}, "c"), "differs")
-    check(verdicts.head_sizes(heads, rotary, "e"), "cannot be tested")
+    assert measures.head_sizes(heads, rotary, "c") == {"c": 48.0}
+    assert verdict("head sizes", measures.head_sizes(heads, rotary, "c")) == "agrees"
+    same = measures.head_sizes({**heads, "c": 128}, {**rotary, "c": 32}, "c")
+    assert verdict("head sizes", same) == "differs"
+    assert verdict("head sizes", measures.head_sizes(heads, {**rotary, "a": 64}, "c")) == "differs"
+    assert measures.head_sizes(heads, rotary, "e") == {}
 
 
 def test_grows_with_size() -> None:
     sizes = dict(zip(NAMES, [1.0, 2.0, 4.0, 8.0], strict=True))
-    rising = dict(zip(NAMES, [0.2, 0.4, 0.5, 0.9], strict=True))
-    falling = dict(zip(NAMES, [0.9, 0.4, 0.5, 0.2], strict=True))
-    check(verdicts.grows_with_size(rising, sizes), "agrees")
-    check(verdicts.grows_with_size(falling, sizes), "differs")
-    check(verdicts.grows_with_size({"a": 0.1, "b": 0.2}, sizes), "cannot be tested")
+    rising = {(n, n): np.full((3, 3), v) for n, v in zip(NAMES, [0.2, 0.4, 0.5, 0.9], strict=True)}
+    assert verdict("grows with size", measures.grows_with_size(rising, sizes)) == "agrees"
+    falling = {pair: 1 - v for pair, v in rising.items()}
+    assert verdict("grows with size", measures.grows_with_size(falling, sizes)) == "differs"
+    assert measures.grows_with_size(rising, {"a": 1.0}) == {}
 
 
 def test_grows_as_loss_falls() -> None:
     losses = {"m@step1": 7.0, "m@step2": 5.0, "m": 4.0}
-    check(verdicts.grows_as_loss_falls({"m@step1": 0.2, "m@step2": 0.4, "m": 0.6}, losses), "agrees")
-    check(verdicts.grows_as_loss_falls({"m@step1": 0.6, "m@step2": 0.4, "m": 0.5}, losses), "differs")
-    check(verdicts.checkpoints_untested(["m@step1"]), "cannot be tested")
-
-
-def test_state_space() -> None:
-    check(verdicts.state_space("mamba", FADING * 0.5, "gpt2", blocky(3)), "agrees")
-    check(verdicts.state_space("mamba", blocky(3), "gpt2", blocky(3)), "differs")
-    check(verdicts.state_space("mamba", FADING, "gpt2", blocky(3) * 0.5), "differs")
-    check(verdicts.state_space("mamba", FADING * 0.5, "gpt2", FADING), "cannot be tested")
+    within = {name: np.full((3, 3), v) for name, v in zip(losses, (0.2, 0.4, 0.6), strict=True)}
+    found = measures.grows_as_loss_falls(within, losses)
+    assert found == pytest.approx({"step2 after step1": 0.2, "the end after step2": 0.2})
+    assert verdict("grows as loss falls", found) == "agrees"
+    assert (
+        verdict(
+            "grows as loss falls", measures.grows_as_loss_falls({**within, "m": within["m"] - 0.3}, losses)
+        )
+        == "differs"
+    )
 
 
 def test_first_tokens() -> None:
-    check(verdicts.first_tokens(family(), family(), NAMES), "agrees")
-    check(verdicts.first_tokens(family(), family(later=0.2), NAMES), "differs")
+    assert verdict("first tokens", measures.first_tokens(family(), family(), NAMES)) == "agrees"
+    assert verdict("first tokens", measures.first_tokens(family(), family(later=0.2), NAMES)) == "differs"
+
+
+def test_same_order_is_spearman_over_pairs_of_different_blocks() -> None:
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(0)
+    one, other = ({pair: rng.random((3, 3)) for pair in product("ab", "ab")} for _ in range(2))
+    i, j = np.triu_indices(3, k=1)
+    flat = [np.concatenate([v["a", "a"][i, j], v["a", "b"].ravel(), v["b", "b"][i, j]]) for v in (one, other)]
+    assert measures.same_order(one, other, ["a", "b"])[""] == pytest.approx(spearmanr(*flat).statistic)
+    assert verdict("flattened", measures.same_order(one, one, ["a", "b"])) == "agrees"
+    assert verdict("flattened", measures.same_order(one, other, ["a", "b"])) == "differs"
+
+
+def test_flattened_cka_is_that_of_passages_as_vectors() -> None:
+    """By the definition: HSIC₁ of the products of all positions of two passages."""
+    from thinkalike.systems import bundled
+
+    model, tokenizer = bundled.load("nano-gelu-3l")
+    texts = bundled.sample_text().read_text("utf-8").split("\n")
+    tokens = whole_passages(texts, tokenizer, 8, 10)
+    assert tokens.ids.shape == (10, 8)
+    assert tokens.mask.all()
+    found = flattened_cka({"m": model}, tokens)["m", "m"]
+    import torch
+
+    with torch.no_grad():
+        states = model(torch.from_numpy(tokens.ids), output_hidden_states=True).hidden_states
+    first, second = (s.double().numpy().reshape(10, -1) for s in states[1:3])
+
+    def hsic(x: np.ndarray, y: np.ndarray) -> float:
+        n = len(x)
+        k, m = ((z - z.mean(axis=0)) @ (z - z.mean(axis=0)).T for z in (x, y))
+        np.fill_diagonal(k, 0)
+        np.fill_diagonal(m, 0)
+        middle = k.sum() * m.sum() / ((n - 1) * (n - 2))
+        return float((np.trace(k @ m) + middle - 2 * (k.sum(0) @ m.sum(0)) / (n - 2)) / (n * (n - 3)))
+
+    expected = hsic(first, second) / np.sqrt(hsic(first, first) * hsic(second, second))
+    assert found[0, 1] == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(InvalidInput, match="A part of the text has 0 passages of 200 tokens"):
+        whole_passages(["short"], tokenizer, 200, 10)
+
+
+def test_parts_of_the_text_share_no_paragraph(tmp_path: Path) -> None:
+    streams = Streams(replace(SCALES["smoke"], parts=4), Steps(tmp_path))
+    parts = streams.parts
+    assert len(parts) == 4
+    assert sum(map(len, parts)) == len({text for part in parts for text in part})
+    few = tmp_path / "few.txt"
+    few.write_text("one\n\ntwo\n\nthree\n")
+    with pytest.raises(InvalidInput, match=r"few\.txt has 3 paragraphs, too few for 4 parts"):
+        _ = Streams(replace(SCALES["smoke"], parts=4, text=str(few)), Steps(tmp_path)).parts
 
 
 def test_table_one_is_read_from_the_configuration(tiny_neox: Callable[..., Any]) -> None:
@@ -178,6 +236,7 @@ def test_loss_is_the_mean_cross_entropy(tmp_path: Path) -> None:
     assert found["parameters"] == model.num_parameters()
 
 
+@pytest.mark.whole_runs
 def test_smoke(tmp_path: Path) -> None:
     done = reproduce("brown2023-scaling", "smoke", tmp_path / "run")
     assert {f.of_paper for f in done.findings.figures} >= {"Figure 3", "Figure 9", "Figure 10"}
@@ -187,9 +246,12 @@ def test_smoke(tmp_path: Path) -> None:
     names = {f.name for f in done.findings.figures}
     assert all(s.figure in names for s in done.findings.statements if s.figure)
     again = done.recipe.run(SCALES["smoke"], tmp_path / "run")
-    assert again.statements == done.findings.statements
+    assert [s.found for s in again.statements] == [s.found for s in done.findings.statements]
+    assert {s.verdict for s in again.statements} <= {"undecided", "cannot be tested", "agrees"}
+    assert [s.verdict for s in again.statements if s.rule is RULES["head sizes"]] == ["agrees"]
 
 
+@pytest.mark.whole_runs
 def test_paper_scale_on_tiny_models_of_the_same_names(
     tmp_path: Path,
     tiny_models: dict[str, Path],
@@ -204,7 +266,9 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
     save_tiny("EleutherAI/pythia-70m-deduped@step512", tiny_neox(16, 4, 2), seed=9)
     shutil.copytree(tiny_models["tiny-mamba"], tmp_path / "models" / "state-spaces" / "mamba-1.4b-hf")
     text = tmp_path / "text.txt"
-    text.write_text("\n\n".join(f"A document with the number {k} in it, and some words." for k in range(60)))
+    text.write_text(
+        "\n\n".join(f"{k * k} is a number in this document, beside some words." for k in range(60))
+    )
     done = reproduce(
         "brown2023-scaling",
         "paper",
@@ -216,14 +280,19 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
         state_space="EleutherAI/pythia-1.4b-deduped",
         beside="state-spaces/mamba-1.4b-hf",
         text=str(text),
+        with_heads=["EleutherAI/pythia-70m-deduped@step512"],
+        parts=2,
         length=32,
-        max_batches=5,
+        flattened_length=16,
+        max_batches=4,
         loss_tokens=200,
     )
     untested = [s.paper for s in done.findings.statements if s.verdict == "cannot be tested"]
     assert all("block" in paper for paper in untested)  # random weights need not have any
+    assert len(done.findings.tables[0].frame) == 4  # of the fourth only the configuration was looked at
     kept = list((tmp_path / "run" / "steps").glob("cka-*.npz"))
-    assert len(kept) == 3 * 3 + 4  # pairs: trained, untrained, first token dropped; four models on their own
+    # In each part, pairs: trained, untrained, first token dropped; four models on their own.
+    assert len(kept) == 2 * (3 * 3 + 4)
     assert not list((tmp_path / "run" / "steps").glob("unfinished*"))
 
 

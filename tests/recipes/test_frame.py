@@ -19,12 +19,13 @@ from typer.testing import CliRunner
 
 from thinkalike.charts.theme import themed
 from thinkalike.cli import app
+from thinkalike.cli.finished import AGAIN
 from thinkalike.cli.reproduce import parse_settings
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import recipe_registry as table
-from thinkalike.recipes.places import lacking, locate, require
-from thinkalike.recipes.recipe_page import answer, duration, number, render
+from thinkalike.recipes.places import PACKAGED, lacking, locate, require
+from thinkalike.recipes.recipe_page import answer, duration, multiplicity, number, render
 from thinkalike.recipes.recipe_settings import File, RecipeSettings
 from thinkalike.recipes.steps import Steps
 
@@ -97,7 +98,7 @@ class TestReproduce:
         done = reproduce("small", "smoke", tmp_path / "run")
         assert done.page == tmp_path / "run" / "index.html"
         found = json.loads((tmp_path / "run" / "findings.json").read_text())
-        assert found["verdicts"] == {"agrees": 1, "differs": 1, "cannot be tested": 1}
+        assert found["verdicts"] == {"agrees": 1, "differs": 1, "undecided": 0, "cannot be tested": 1}
         assert found["statements"][0]["numbers"] == {"rise": 0.5, "unknown": None}
         assert found["tables"][0]["rows"] == [{"model": NASTY, "size": 1234, "p": None}]
         assert found["settings"]["height"] == 1.0
@@ -130,6 +131,8 @@ class TestReproduce:
             reproduce("small", "tiny", tmp_path / "run")
         with pytest.raises(UnknownName, match=r"setting of small 'hight'.*height"):
             reproduce("small", "smoke", tmp_path / "run", hight=1)
+        with pytest.raises(UnknownName, match="scale of small 'real'"):
+            reproduce("small", "real", tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
     @pytest.mark.parametrize(
@@ -207,10 +210,12 @@ class TestPage:
 
     def test_the_answer_counts_only_what_the_paper_said(self) -> None:
         findings = small_run(Small(scale="smoke"), Path())
-        assert answer(findings) == "Of 2 statements of the paper we find 1 as it says and 1 otherwise."
-        more = Statement("a", "b", "cannot be tested")
-        findings = Findings("x", "smoke", (*findings.statements, more))
-        assert answer(findings).endswith("1 otherwise; 1 cannot be tested at this scale.")
+        assert answer(findings) == "Of 2 statements of the paper 2 were tested here: 1 agrees, 1 differs."
+        more = (Statement("a", "b", "cannot be tested"), Statement("a", "b", "undecided"))
+        findings = Findings("x", "smoke", (*findings.statements, *more))
+        expected = "Of 4 statements of the paper 3 were tested here: 1 agrees, 1 differs, 1 is undecided."
+        assert answer(findings) == expected
+        assert multiplicity(findings).startswith("3 statements were tested in all")
 
     @pytest.mark.parametrize(
         ("value", "text"),
@@ -268,6 +273,18 @@ class TestPlaces:
         with pytest.raises(ModelError, match=r"bert is not in .*config\.json"):
             locate("bert", tmp_path)
 
+    def test_models_that_packages_carry(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        package = tmp_path / "carrier"
+        package.mkdir()
+        (package / "__init__.py").write_text("raise RuntimeError('imported')")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setitem(PACKAGED, "Carried", ("carrier", "model.gguf"))
+        assert locate("Carried") == str(package / "model.gguf")  # and the package was not imported
+        assert locate("Carried", tmp_path) == str(package / "model.gguf")
+        monkeypatch.setitem(PACKAGED, "Absent", ("no_such_package", "model"))
+        with pytest.raises(ModelError, match=r"Absent is in the package no_such_package.*thinkalike\[real\]"):
+            locate("Absent")
+
     def test_what_is_not_bundled(self) -> None:
         assert lacking(["nano-bert", "nano-nothing", "gpt2"]) == ["nano-nothing"]
         require(["nano-bert"], recipe="small")
@@ -288,6 +305,16 @@ class TestCommand:
         assert "agrees  From 0.5 to 1." in result.output
         assert "Beyond the paper" in result.output
         assert str(tmp_path / "run" / "index.html") in result.output
+        again = CliRunner().invoke(app, ["reproduce", "small", *options], env={"COLUMNS": "200"})
+        assert again.output == result.output + AGAIN + "\n"
+
+    def test_a_file_that_was_read_may_be_another_next_time(self, small: Recipe, tmp_path: Path) -> None:
+        (tmp_path / "t.txt").write_text("words")
+        options = ["--scale", "smoke", "--out", str(tmp_path / "run"), "--set", f"text={tmp_path / 't.txt'}"]
+        for _ in range(2):
+            result = CliRunner().invoke(app, ["reproduce", "small", *options])
+            assert result.exit_code == 0, result.output
+            assert AGAIN not in result.output
 
     def test_settings_are_read_as_json_where_they_are(self) -> None:
         assert parse_settings(["n=3", "names=[1, 2]", "file=a=b.txt"]) == {
@@ -309,10 +336,10 @@ class TestGallery:
         reproduce("small", "smoke", tmp_path / "run")
         for _ in range(2):
             place = gallery.fill(tmp_path / "run", tmp_path / "gallery")
-        assert place == tmp_path / "gallery" / "small"
+        assert place == tmp_path / "gallery" / "small-smoke"
         files = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
         assert files == ["figures/line.png", "findings.json"]
-        assert [p.name for p in (tmp_path / "gallery").iterdir()] == ["small"]
+        assert [p.name for p in (tmp_path / "gallery").iterdir()] == ["small-smoke"]
 
     def test_pictures_are_as_sharp_as_their_size_allows(self) -> None:
         words = "".join(f'<text x="{9 * k % 90}" y="{k}">word {k}</text>' for k in range(99))

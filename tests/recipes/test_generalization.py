@@ -235,6 +235,11 @@ def test_a_kept_model_is_made_once_and_whole(tokenizer: Any, tmp_path: Path) -> 
     assert kept_model(folder, make, tokenizer) == kept_model(folder, make, tokenizer) == folder
     assert len(made) == 1
     assert list((tmp_path / "models").iterdir()) == [folder]
+    before = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(before[:-4] + bytes(4))
+    kept_model(folder, make, tokenizer)
+    assert len(made) == 2
+    assert (folder / "model.safetensors").read_bytes() == before
 
 
 def test_identity_stitching_is_a_model_with_the_blocks_of_both(questions: Questions) -> None:
@@ -278,6 +283,7 @@ def test_barriers_between_models(questions: Questions) -> None:
     assert found[0, 2] == found[2, 0] >= losses[1] - (losses[0] + losses[2]) / 2 - 1e-5
 
 
+@pytest.mark.whole_runs
 def test_smoke_runs_from_end_to_end_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     first = reproduce("brown2023-generalization", "smoke", tmp_path / "run")
     assert len(first.findings.statements) == 11
@@ -290,6 +296,7 @@ def test_smoke_runs_from_end_to_end_and_goes_on_where_it_stopped(tmp_path: Path)
     assert list(map(repr, again.findings.statements)) == list(map(repr, first.findings.statements))
 
 
+@pytest.mark.whole_runs
 def test_the_control_is_planted_where_the_seeds_give_no_spread(tmp_path: Path, tokenizer: Any) -> None:
     tiny_bert(0, head="masked").save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
@@ -299,6 +306,7 @@ def test_the_control_is_planted_where_the_seeds_give_no_spread(tmp_path: Path, t
     assert sum(row.startswith("taught") for row in findings.tables[0].frame["model"]) == 2
 
 
+@pytest.mark.whole_runs
 def test_paper_scale_on_tiny_models_of_the_same_names(tmp_path: Path, tokenizer: Any) -> None:
     folder = tmp_path / "models"
     for k in range(4):

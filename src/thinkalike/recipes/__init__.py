@@ -9,17 +9,22 @@ True
 
 from __future__ import annotations
 
-from thinkalike.recipes.findings import Figure, Findings, Statement, Table, Verdict
+from thinkalike.recipes.effects import Effect
+from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.recipe_registry import RECIPES, SCALES, Recipe, get_recipe
 from thinkalike.recipes.reproducing import Reproduction, reproduce
+from thinkalike.recipes.rules import Rule, Sensitivity, Verdict
 
 __all__ = [
     "RECIPES",
     "SCALES",
+    "Effect",
     "Figure",
     "Findings",
     "Recipe",
     "Reproduction",
+    "Rule",
+    "Sensitivity",
     "Statement",
     "Table",
     "Verdict",

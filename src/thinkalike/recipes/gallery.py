@@ -20,11 +20,14 @@ SHARPNESS = (2.0, 1.5, 1.25, 1.0, 0.75)
 
 
 def fill(run: Path, gallery: Path = GALLERY) -> Path:
-    """Copy the findings and figures of one run into `gallery`/RECIPE; older ones there are replaced."""
+    """Copy the findings and figures of one run into `gallery`; older ones there are replaced.
+
+    A run at nano scale goes to RECIPE, one at another scale to RECIPE-SCALE.
+    """
     if not (run / FINDINGS).exists():
         raise StoreError(f"{run} holds no finished run of a recipe: run `thinkalike reproduce` first.")
     found = read_json(run / FINDINGS)
-    place = gallery / found["recipe"]
+    place = gallery / (found["recipe"] if found["scale"] == "nano" else f"{found['recipe']}-{found['scale']}")
     with new_folder(place) as part:
         shutil.copy(run / FINDINGS, part / FINDINGS)
         for figure in found["figures"]:

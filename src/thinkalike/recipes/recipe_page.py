@@ -7,17 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import thinkalike
+from thinkalike.charts.notebook import chart_library
 from thinkalike.charts.theme import DARK, LIGHT, THEMES, counterparts
 from thinkalike.files import plain, write_text
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Findings, Table
 from thinkalike.recipes.recipe_registry import Recipe
-from thinkalike.report.page import asset, chart_library, css_variables, environment
-from thinkalike.types import Facts
+from thinkalike.report.page import asset, css_variables, environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
-BADGES = {"agrees": "agrees", "differs": "differs", "cannot be tested": "untested"}
+BADGES = {
+    "agrees": "agrees",
+    "differs": "differs",
+    "undecided": "undecided",
+    "cannot be tested": "untested",
+}
 """Verdict → the class of its badge"""
 
 
@@ -35,6 +40,7 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
         recipe=recipe,
         findings=findings,
         answer=answer(findings),
+        multiplicity=multiplicity(findings),
         tables=[(table, table_cells(table)) for table in findings.tables],
         specs={figure.name: figure.spec for figure in findings.figures},
         badges=BADGES,
@@ -44,7 +50,7 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
         duration=duration(seconds),
         library=chart_library(),
         css=asset("report.css") + (TEMPLATES / "recipe.css").read_text(encoding="utf-8"),
-        js=(TEMPLATES / "recipe.js").read_text(encoding="utf-8"),
+        js=(TEMPLATES / "recipe.js").read_text(encoding="utf-8") + asset("downloads.js"),
         css_variables=css_variables,
         themes=THEMES,
         dark_colours=counterparts(LIGHT, DARK),
@@ -53,13 +59,26 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
 
 
 def answer(findings: Findings) -> str:
-    """`Of 9 statements of the paper we find 5 as it says, 3 otherwise; 1 cannot be tested here.`"""
-    own = [s.verdict for s in findings.statements if not s.beyond]
-    counts = {verdict: own.count(verdict) for verdict in BADGES}  # type: ignore[arg-type]
-    parts = [f"{counts['agrees']} as it says", f"{counts['differs']} otherwise"]
-    text = f"Of {len(own)} statements of the paper we find {' and '.join(parts)}"
-    untested = counts["cannot be tested"]
-    return f"{text}; {untested} cannot be tested at this scale." if untested else f"{text}."
+    """`Of 9 statements of the paper 8 were tested: 5 agree, 2 differ, 1 is undecided.`"""
+    own = [s for s in findings.statements if not s.beyond]
+    counts = {verdict: sum(s.verdict == verdict for s in own) for verdict in BADGES}
+    tested = len(own) - counts["cannot be tested"]
+    parts = [
+        f"{counts['agrees']} {'agrees' if counts['agrees'] == 1 else 'agree'}",
+        f"{counts['differs']} {'differs' if counts['differs'] == 1 else 'differ'}",
+        f"{counts['undecided']} {'is' if counts['undecided'] == 1 else 'are'} undecided",
+    ]
+    said = ", ".join(part for part in parts if not part.startswith("0 "))
+    return f"Of {len(own)} statements of the paper {tested} were tested here{f': {said}' if said else ''}."
+
+
+def multiplicity(findings: Findings) -> str:
+    """What testing many statements means for a reader."""
+    tested = sum(s.verdict != "cannot be tested" for s in findings.statements)
+    return (
+        f"{tested} statements were tested in all, each by its own 95 % range and with no correction for "
+        f"their number: where a claim sits on its threshold, about one such verdict in twenty goes astray."
+    )
 
 
 def table_cells(table: Table) -> list[list[str]]:
@@ -76,7 +95,7 @@ def number(value: float | None) -> str:
     return text.replace("-", "−")
 
 
-def flat(values: Facts, prefix: str = "") -> list[tuple[str, str]]:
+def flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, str]]:
     """Nested settings as lines of text."""
     lines: list[tuple[str, str]] = []
     for key, value in plain(values).items():

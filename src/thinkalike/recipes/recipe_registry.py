@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from thinkalike.recipes.findings import Findings
     from thinkalike.recipes.recipe_settings import RecipeSettings
 
-SCALES = ("smoke", "nano", "paper")
-"""Under a minute; the bundled models; the models of the paper"""
+SCALES = ("smoke", "nano", "real", "paper")
+"""Under a minute; the bundled models; pretrained ones that packages carry; the models of the paper"""
 SALLE = "Salle, Jalouzot, Lan, Chemla and Lakretz 2024, What Makes Two Language Models Think Alike?"
 BROWN = (
     "Brown, Godfrey, Konz, Tu and Kvinge 2023, Understanding the Inner Workings of Language Models "
@@ -50,7 +50,7 @@ class Recipe:
 
     @property
     def scales(self) -> Mapping[str, RecipeSettings]:
-        """`smoke`, `nano` and `paper`, each with its settings."""
+        """`smoke`, `nano`, `paper` and in some `real`, each with its settings."""
         found: Mapping[str, RecipeSettings] = import_module(self.module).SCALES
         return found
 

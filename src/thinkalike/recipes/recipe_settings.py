@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self, Union, get_args, get_origin, get_type_hints
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Json, Value
 
 
 class File(str):
@@ -34,7 +34,7 @@ class RecipeSettings:
     models_folder: str | None = None
     seed: int = 0
 
-    def changed(self, recipe: str, changes: Facts) -> Self:
+    def changed(self, recipe: str, changes: Mapping[str, object]) -> Self:
         """These settings with some of them replaced; a name or value that cannot be is refused."""
         types = get_type_hints(type(self))
         known = [field.name for field in fields(self) if field.name not in ("scale", "models_folder")]
@@ -43,7 +43,7 @@ class RecipeSettings:
                 raise UnknownName.among(f"setting of {recipe}", name, known)
         return replace(self, **{name: fitted(name, value, types[name]) for name, value in changes.items()})
 
-    def plain(self) -> Json:
+    def plain(self) -> dict[str, object]:
         """Name → value, as they are kept and shown."""
         return asdict(self)
 
@@ -52,7 +52,7 @@ class RecipeSettings:
         return {name: getattr(self, name) for name in names}
 
 
-def fitted(name: str, value: Value, wanted: Value) -> Value:
+def fitted(name: str, value: Value, wanted: object) -> Value:
     """`value` as the type that a setting wants: `a,b` as a tuple, a whole number as a float; else refused."""
     origin, inside = get_origin(wanted), get_args(wanted)
     if origin is Union or type(wanted).__name__ == "UnionType":

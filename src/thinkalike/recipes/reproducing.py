@@ -13,9 +13,8 @@ from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
 from thinkalike.files import plain, read_json, write_bytes, write_json
 from thinkalike.ownership import LOCK, owning
 from thinkalike.provenance import versions
-from thinkalike.recipes.findings import Figure, Findings
+from thinkalike.recipes.findings import Figure, Findings, Statement
 from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
-from thinkalike.types import Facts, Json, Option
 
 MARKER = "recipe.json"
 SPENT = "spent.json"
@@ -56,14 +55,15 @@ def reproduce(
     out: str | os.PathLike[str] | None = None,
     *,
     models_folder: str | os.PathLike[str] | None = None,
-    **changes: Option,
+    **changes: object,
 ) -> Reproduction:
     """Run the recipe `name` at a scale; what `out` already holds of it is used again.
 
     Parameters
     ----------
     name : a key of `RECIPES`
-    scale : "smoke" (under a minute), "nano" (the bundled models), "paper" (the models of the paper).
+    scale : "smoke" (under a minute), "nano" (the bundled models), "real" (pretrained models that packages
+        carry; not every recipe has it), "paper" (the models of the paper).
     out : the folder for the page (`index.html`), `findings.json`, `figures/` and kept steps; runs/NAME-SCALE.
     models_folder : where models lie under the names that the recipe gives them, in place of the hub.
     changes : to the recipe's settings at that scale.
@@ -85,6 +85,8 @@ def reproduce(
     recipe = get_recipe(name)
     if scale not in SCALES:
         raise UnknownName.among("scale", scale, SCALES)
+    if scale not in recipe.scales:
+        raise UnknownName.among(f"scale of {name}", scale, recipe.scales)
     settings = replace(
         recipe.scales[scale].changed(name, changes),
         models_folder=None if models_folder is None else str(models_folder),
@@ -128,7 +130,7 @@ def write_findings(recipe: Recipe, findings: Findings, folder: Path, seconds: fl
     return write_page(recipe, findings, folder, seconds)
 
 
-def without_folders(settings: Facts) -> Json:
+def without_folders(settings: Mapping[str, object]) -> dict[str, object]:
     """Settings to be shown: of a path only its last part, for pages are passed on."""
     return {
         key: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
@@ -136,14 +138,14 @@ def without_folders(settings: Facts) -> Json:
     }
 
 
-def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> Json:
+def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> dict[str, object]:
     """What `findings.json` holds."""
     about = {"recipe": findings.recipe, "title": recipe.title, "citation": recipe.citation}
     return {
         **about,
         "scale": findings.scale,
         "verdicts": findings.counts(),
-        "statements": [asdict(statement) for statement in findings.statements],
+        "statements": [_as_plain(statement) for statement in findings.statements],
         "figures": [
             {"name": f.name, "title": f.title, "caption": f.caption, "of_paper": f.of_paper}
             for f in findings.figures
@@ -163,6 +165,18 @@ def as_plain(recipe: Recipe, findings: Findings, seconds: float) -> Json:
         "versions": versions(),
         "processor_seconds": round(seconds, 1),
     }
+
+
+def _as_plain(statement: Statement) -> dict[str, object]:
+    found: dict[str, object] = asdict(statement)
+    if statement.rule is not None:
+        found["rule"] = {
+            "effect": statement.rule.effect,
+            "in_words": statement.rule.in_words,
+            "written": statement.rule.written,
+            "earlier": statement.rule.earlier,
+        }
+    return found
 
 
 def _refuse_other(folder: Path, ours: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ never takes an old result for its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 from thinkalike.errors import DamagedFile
 from thinkalike.files import file_name, plain, read_arrays, read_json, write_arrays, write_json
 from thinkalike.provenance import digest_of
-from thinkalike.types import Facts, Value
+from thinkalike.types import Value
 
 FOLDER = "steps"
 Arrays = dict[str, np.ndarray]
@@ -27,11 +27,11 @@ class Steps:
 
     out: Path
 
-    def path(self, name: str, about: Facts) -> Path:
+    def path(self, name: str, about: Mapping[str, object]) -> Path:
         """Where a step is kept; also for steps that keep a folder of their own, such as a comparison."""
         return self.out / FOLDER / f"{file_name(name)}-{digest_of(plain(about))[:16]}"
 
-    def json(self, name: str, about: Facts, compute: Callable[[], Value]) -> Value:
+    def json(self, name: str, about: Mapping[str, object], compute: Callable[[], object]) -> Value:
         """Plain values: what is kept, or else what `compute` gives, with NaN as None."""
         path = _with_ending(self.path(name, about), ".json")
         try:
@@ -41,7 +41,7 @@ class Steps:
         write_json({"step": name, "about": about, "result": result}, path)
         return result
 
-    def arrays(self, name: str, about: Facts, compute: Callable[[], Arrays]) -> Arrays:
+    def arrays(self, name: str, about: Mapping[str, object], compute: Callable[[], Arrays]) -> Arrays:
         """Arrays by name: what is kept, or else what `compute` gives."""
         path = _with_ending(self.path(name, about), ".npz")
         try:

@@ -8,60 +8,56 @@ from pathlib import Path
 
 import pandas as pd
 
-from thinkalike.errors import ModelError
+from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.recipes.brown2023_activations import figures, verdicts
-from thinkalike.recipes.brown2023_activations.scales import ActivationsSettings, Pair
+from thinkalike.recipes.brown2023_activations.losses import Losses
+from thinkalike.recipes.brown2023_activations.scales import ActivationsSettings
 from thinkalike.recipes.brown2023_activations.stitchings import (
     Workshop,
-    asymmetry_rows,
     curve_rows,
     is_there,
     penalty_rows,
     same_layers,
-    scaled_layers,
 )
-from thinkalike.recipes.brown2023_activations.verdicts import GELU, NARROW, SOLU, WIDE
+from thinkalike.recipes.brown2023_activations.verdicts import GELU, NARROW, SECOND, SOLU, WIDE
+from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.steps import Steps
-from thinkalike.types import Facts, Value
+from thinkalike.types import Facts, Json, Value
 
 NAME = "brown2023-activations"
-
-SECOND = "seed 1"
 NONE = pd.DataFrame()
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Tables of everything that was stitched; empty where models were missing.
+    """Everything that was stitched; empty where models were missing.
 
     Attributes
     ----------
-    penalties, squares
-        Rows of size, bottom, top, layer, penalty, low, high; by task loss, and by least squares.
-    tests, squares_tests
-        Rows of size, layer, difference (SoLU → GeLU minus GeLU → SoLU), low, high, p; of each size also mean,
-        mean_low, mean_high over its layers, and unit.
+    task, squares
+        Size → losses by document, of maps fitted by task loss and by least squares.
+    penalties, squares_penalties, seeds, widths
+        Rows of size, bottom, top, layer, penalty, low, high, for the figures.
     curves
         Rows of size, series, layer, step, split, loss.
     cka
         Size → all blocks of the GeLU and the SoLU model.
-    seeds, seeds_tests, widths, widths_tests
-        The same for the second seeds, and for a narrow and a wide model.
+    capacity
+        Losses of a narrow and a wide model.
     missing
         What could not be had, by what it is for.
     """
 
+    task: Mapping[str, Losses]
+    squares: Mapping[str, Losses]
     penalties: pd.DataFrame
-    tests: pd.DataFrame
+    squares_penalties: pd.DataFrame
     curves: pd.DataFrame
-    squares: pd.DataFrame
-    squares_tests: pd.DataFrame
     cka: Mapping[str, Facts]
     seeds: pd.DataFrame = field(default_factory=lambda: NONE)
-    seeds_tests: pd.DataFrame = field(default_factory=lambda: NONE)
     widths: pd.DataFrame = field(default_factory=lambda: NONE)
-    widths_tests: pd.DataFrame = field(default_factory=lambda: NONE)
+    capacity: Losses | None = None
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -73,52 +69,54 @@ def run(settings: ActivationsSettings, out: Path) -> Findings:
 def measure(workshop: Workshop) -> Measured:
     """Stitch everything whose models are there; every part is kept once it is done."""
     settings = workshop.settings
-    missing: dict[str, tuple[str, ...]] = {}
-    sizes = {}
-    for size, names in settings.sizes.items():
-        lacking = _lacking(names, settings)
-        if lacking:
-            missing[size] = lacking
-        else:
-            sizes[size] = names
+    lacking = {size: _lacking(names, settings) for size, names in settings.sizes.items()}
+    sizes = {size: names for size, names in settings.sizes.items() if not lacking[size]}
+    missing = {size: names for size, names in lacking.items() if names}
     if not sizes:
         needed = [name for lack in missing.values() for name in lack]
         raise ModelError(
             f"{NAME} needs {', '.join(needed)}, which this installation lacks: reinstall thinkalike, or give "
             "a folder that holds them with --models."
         )
-    parts: dict[str, list[pd.DataFrame]] = {
-        name: [] for name in ("task", "squares", "tests", "squares_tests")
-    }
-    curves, cka = [], {}
+    task: dict[str, list[Value]] = {}
+    squares: dict[str, list[Value]] = {}
     for size, (gelu, solu) in sizes.items():
-        for by_task in (True, False):
-            there, back = _both_ways(workshop, (gelu, solu), (GELU, SOLU), by_task=by_task, floor=True)
-            parts["task" if by_task else "squares"] += [penalty_rows(one, size) for one in (there, back)]
-            tests = asymmetry_rows(back, there, size, seed=settings.seed)
-            parts["tests" if by_task else "squares_tests"].append(tests)
-            if by_task:
-                curves += [curve_rows(one, size) for one in (there, back)]
-        cka[size] = workshop.cka({GELU: gelu, SOLU: solu})
-    more: dict[str, pd.DataFrame] = {}
-    first = next(iter(sizes.items()))
-    for what in ("second_seeds", "narrow_and_wide"):
-        pair: Pair | None = getattr(settings, what)
-        lacking = _lacking(pair or (), settings)
-        if pair is None or lacking:
-            missing[what] = lacking
-        else:
-            more |= _seeds(workshop, first, pair) if what == "second_seeds" else _widths(workshop, pair)
+        task[size] = _both_ways(workshop, (gelu, solu), (GELU, SOLU))
+        squares[size] = _both_ways(workshop, (gelu, solu), (GELU, SOLU), by_task=False)
+    own = {size: list(results) for size, results in task.items()}
+    cka = {size: workshop.cka({GELU: gelu, SOLU: solu}) for size, (gelu, solu) in sizes.items()}
+    first = next(iter(sizes))
+    seeds: list[Value] = []
+    if settings.second_seeds is not None:
+        missing["second_seeds"] = _lacking(settings.second_seeds, settings)
+        if not missing["second_seeds"]:
+            seeds = _seeds(workshop, sizes[first], settings.second_seeds)
+            task[first] += seeds
+    widths: list[Value] = []
+    if settings.narrow_and_wide is not None:
+        missing["narrow_and_wide"] = _lacking(settings.narrow_and_wide, settings)
+        if not missing["narrow_and_wide"]:
+            widths = _both_ways(workshop, settings.narrow_and_wide, (NARROW, WIDE))
+    how = settings.only("resamples", "seed")
     return Measured(
-        penalties=pd.concat(parts["task"], ignore_index=True),
-        tests=pd.concat(parts["tests"], ignore_index=True),
-        curves=pd.concat(curves, ignore_index=True),
-        squares=pd.concat(parts["squares"], ignore_index=True),
-        squares_tests=pd.concat(parts["squares_tests"], ignore_index=True),
+        task={size: Losses.of(results, **how) for size, results in task.items()},
+        squares={size: Losses.of(results, **how) for size, results in squares.items()},
+        penalties=_rows(own),
+        squares_penalties=_rows(squares),
+        curves=pd.concat(
+            [curve_rows(one, size) for size, results in own.items() for one in results], ignore_index=True
+        ),
         cka=cka,
+        seeds=_rows({first: seeds}) if seeds else NONE,
+        widths=_rows({" and ".join(settings.narrow_and_wide or ()): widths}) if widths else NONE,
+        capacity=Losses.of(widths, **how) if widths else None,
         missing=missing,
-        **more,
     )
+
+
+def _rows(results: Mapping[str, list[Value]]) -> pd.DataFrame:
+    rows = [penalty_rows(one, size) for size, each in results.items() for one in each]
+    return pd.concat(rows, ignore_index=True)
 
 
 def _lacking(names: Iterable[str], settings: ActivationsSettings) -> tuple[str, ...]:
@@ -130,64 +128,42 @@ def _both_ways(
     names: tuple[str, str],
     labels: tuple[str, str],
     *,
-    by_task: bool,
-    floor: bool,
-    layers: list[tuple[int, int]] | None = None,
-) -> tuple[Value, Value]:
-    """First → second, and second → first at the same pairs of layers."""
-    from thinkalike.systems.architectures import layers_of
+    by_task: bool = True,
+    floor: bool = True,
+) -> list[Value]:
+    """First → second, and second → first, at equal layers."""
+    from thinkalike.systems.stack import layers_of
 
-    pairs = layers or same_layers(layers_of(workshop.model(names[0])).n_blocks)
-    turned = [(b, a) for a, b in pairs]
-    options = {"by_task": by_task, "floor": floor}
-    there = workshop.stitch(names[0], names[1], labels, layers=pairs, **options)
-    back = workshop.stitch(names[1], names[0], (labels[1], labels[0]), layers=turned, **options)
-    return there, back
+    depths = {name: layers_of(workshop.model(name)).n_blocks for name in names}
+    if len(set(depths.values())) > 1:
+        said = ", ".join(f"{name} has {depth}" for name, depth in depths.items())
+        raise InvalidInput(f"Models are stitched at equal depth, and {said} blocks: choose two of one depth.")
+    options: Json = {"by_task": by_task, "floor": floor, "layers": same_layers(min(depths.values()))}
+    there = workshop.stitch(names[0], names[1], labels, **options)
+    back = workshop.stitch(names[1], names[0], (labels[1], labels[0]), **options)
+    return [there, back]
 
 
-def _seeds(
-    workshop: Workshop, size: tuple[str, tuple[str, str]], second: tuple[str, str]
-) -> dict[str, pd.DataFrame]:
-    """The second seeds with the first ones of the same activation, and with each other."""
-    name, (gelu, solu) = size
-    labels = (f"{GELU} {SECOND}", f"{SOLU} {SECOND}")
-    pairs = [
-        ((gelu, second[0]), (GELU, labels[0])),
-        ((solu, second[1]), (SOLU, labels[1])),
-        (second, labels),
+def _seeds(workshop: Workshop, first: tuple[str, str], second: tuple[str, str]) -> list[Value]:
+    """Seeds crossed with activations: every pair of models that differ in the seed, and the second seeds."""
+    labels = {first[0]: GELU, first[1]: SOLU}
+    labels |= {second[0]: f"{GELU} {SECOND}", second[1]: f"{SOLU} {SECOND}"}
+    pairs = [(a, b) for a in first for b in second]
+    return [
+        one
+        for pair in (*pairs, second)
+        for one in _both_ways(workshop, pair, (labels[pair[0]], labels[pair[1]]), floor=False)
     ]
-    rows = []
-    for models, shown in pairs:
-        there, back = _both_ways(workshop, models, shown, by_task=True, floor=False)
-        rows += [penalty_rows(one, name) for one in (there, back)]
-    tests = asymmetry_rows(back, there, name, seed=workshop.settings.seed)
-    return {"seeds": pd.concat(rows, ignore_index=True), "seeds_tests": tests}
-
-
-def _widths(workshop: Workshop, names: tuple[str, str]) -> dict[str, pd.DataFrame]:
-    from thinkalike.systems.architectures import layers_of
-
-    depths = [layers_of(workshop.model(name)).n_blocks for name in names]
-    pairs = (
-        scaled_layers(*depths)
-        if depths[0] <= depths[1]
-        else [(b, a) for a, b in scaled_layers(*depths[::-1])]
-    )
-    there, back = _both_ways(workshop, names, (NARROW, WIDE), by_task=True, floor=True, layers=pairs)
-    size = f"{names[0]} and {names[1]}"
-    return {
-        "widths": pd.concat([penalty_rows(one, size) for one in (there, back)], ignore_index=True),
-        "widths_tests": asymmetry_rows(there, back, size, seed=workshop.settings.seed),
-    }
 
 
 def judge(measured: Measured, settings: ActivationsSettings) -> Findings:
     """Statements and figures from the tables alone."""
+    statements = tuple(_statements(measured))
     return Findings(
         recipe=NAME,
         scale=settings.scale,
-        statements=tuple(_statements(measured)),
-        figures=tuple(_figures(measured)),
+        statements=statements,
+        figures=(*_figures(measured), effect_figure(statements)),
         tables=(
             Table(
                 "penalties",
@@ -201,29 +177,20 @@ def judge(measured: Measured, settings: ActivationsSettings) -> Findings:
 
 
 def _statements(measured: Measured) -> list[Statement]:
-    penalties, tests, missing = measured.penalties, measured.tests, measured.missing
-    found = [
-        verdicts.asymmetric(tests),
-        verdicts.self_stitching(penalties),
-        verdicts.cross_above_self(penalties),
-        verdicts.cka_is_blind(equal_layers(measured.cka), tests),
+    missing, first = measured.missing, next(iter(measured.task))
+    return [
+        verdicts.asymmetric(measured.task),
+        verdicts.self_stitching(measured.task),
+        verdicts.cross_above_self(measured.task),
         verdicts.levels_off(measured.curves),
+        verdicts.untested("capacity", missing.get("narrow_and_wide", ()))
+        if measured.capacity is None
+        else verdicts.capacity(measured.capacity),
+        verdicts.untested("other seed", missing.get("second_seeds", ()))
+        if measured.seeds.empty
+        else verdicts.other_seed(measured.task[first]),
+        verdicts.same_by_squares(measured.task, measured.squares),
     ]
-    if measured.widths_tests.empty:
-        found.append(verdicts.untested(verdicts.CAPACITY, missing.get("narrow_and_wide", ()), beyond=True))
-    else:
-        found.append(verdicts.capacity(measured.widths_tests))
-    if measured.seeds_tests.empty:
-        lacking = missing.get("second_seeds", ())
-        found += [
-            verdicts.untested(paper, lacking, beyond=True) for paper in (verdicts.SEEDS, verdicts.BASELINE)
-        ]
-    else:
-        size = measured.seeds["size"].iloc[0]
-        own = tests[tests["size"] == size]
-        every = pd.concat([penalties[penalties["size"] == size], measured.seeds])
-        found += [verdicts.repeats(own, measured.seeds_tests), verdicts.above_other_seeds(every)]
-    return [*found, verdicts.same_by_squares(tests, measured.squares_tests)]
 
 
 def equal_layers(cka: Mapping[str, Facts]) -> pd.DataFrame:
@@ -238,7 +205,8 @@ def equal_layers(cka: Mapping[str, Facts]) -> pd.DataFrame:
 
 def _figures(measured: Measured) -> list[Figure]:
     quiet = [f"{GELU} → {GELU}", f"{SOLU} → {SOLU}", f"{NARROW} → {NARROW}", f"{WIDE} → {WIDE}"]
-    bands = f"Bands are 95 % intervals over {measured.tests['unit'].iloc[0]}; dashed: a model with itself."
+    unit = next(iter(measured.task.values())).unit
+    bands = f"Bands are 95 % intervals over {unit}; dashed: a model with itself."
     found = [
         Figure(
             "figure-1",
@@ -275,7 +243,7 @@ def _figures(measured: Measured) -> list[Figure]:
                 "seeds",
                 "Second seeds",
                 figures.lines(measured.seeds),
-                f"Between models that differ in the seed only, and between the second seeds. {bands}",
+                f"Seeds crossed with activations; another seed saw the text in another order. {bands}",
                 "",
             )
         )
@@ -285,7 +253,7 @@ def _figures(measured: Measured) -> list[Figure]:
                 "capacity",
                 "A narrow and a wide model",
                 figures.lines(measured.widths, quiet=quiet),
-                f"At equal shares of the depth. {bands}",
+                f"At equal depth. {bands}",
                 "",
             )
         )
@@ -294,7 +262,7 @@ def _figures(measured: Measured) -> list[Figure]:
         Figure(
             "squares",
             "The same by least squares",
-            figures.lines(measured.squares, quiet=quiet),
+            figures.lines(measured.squares_penalties, quiet=quiet),
             f"{squares} {bands}",
             "",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from thinkalike.charts.heatmap import similarity_matrix
 from thinkalike.charts.stitching import learning_curves, penalty_lines
 from thinkalike.charts.theme import themed
-from thinkalike.types import Chart, Facts
+from thinkalike.types import Chart
 
 LABEL = "cost (nats per token)"
 
@@ -45,7 +45,7 @@ def curves(table: pd.DataFrame, *, layer: int) -> Chart:
     return themed(panels[0] if len(panels) == 1 else alt.hconcat(*panels, spacing=40))
 
 
-def cka_matrix(found: Facts, labels: Sequence[str]) -> Chart:
+def cka_matrix(found: Mapping[str, object], labels: Sequence[str]) -> Chart:
     """All blocks of the models against each other."""
     values = np.asarray(found["values"])
     n = len(values)

@@ -19,7 +19,8 @@ class ActivationsSettings(RecipeSettings):
     sizes
         Size → the GeLU and the SoLU model.
     second_seeds, narrow_and_wide
-        The same two from another seed; a narrower and a wider model. None where there are none.
+        The same two from another seed; a narrower and a wider model of one depth. None where there
+        are none.
     format, tokenizer
         Of the weights, "transformers" or "TransformerLens"; the tokenizer where the weights bring none.
     text, max_tokens, length
@@ -39,7 +40,7 @@ class ActivationsSettings(RecipeSettings):
         }
     )
     second_seeds: Pair | None = ("nano-gelu-3l-seed1", "nano-solu-3l-seed1")
-    narrow_and_wide: Pair | None = ("nano-pythia-64", "nano-pythia-160")
+    narrow_and_wide: Pair | None = ("nano-pythia-96", "nano-gelu-3l")
     format: str = "transformers"
     tokenizer: str | None = None
     text: File | None = None

@@ -118,7 +118,7 @@ class Workshop:
     def cka(self, names: Mapping[str, str]) -> Json:
         """CKA between all blocks of the models (label → name): `values`, and `depths` of the models."""
         from thinkalike.streaming.over_text import stream_cka
-        from thinkalike.systems.architectures import layers_of
+        from thinkalike.systems.stack import layers_of
 
         s = self.settings
         about: Json = {"models": {label: self.identity(name) for label, name in names.items()}}
@@ -127,6 +127,7 @@ class Workshop:
             "batches": s.cka_batches,
             "text": _digest(self.text),
             "seed": s.seed,
+            "average": "ratio",
         }
 
         def compute() -> Json:
@@ -142,6 +143,7 @@ class Workshop:
                 tokenizer=self.tokenizer(next(iter(names.values()))),
                 device=s.device,
                 seed=s.seed,
+                average="ratio",  # the mean of ratios over batches, as in the paper
             )
             return {"values": matrix.values, "depths": np.array(depths)}
 
@@ -182,32 +184,8 @@ def curve_rows(result: StitchResult, size: str) -> pd.DataFrame:
     ).reset_index(drop=True)
 
 
-def asymmetry_rows(forward: StitchResult, backward: StitchResult, size: str, *, seed: int) -> pd.DataFrame:
-    """Rows of size, layer, difference (forward − backward), low, high, p; mean, mean_low, mean_high; unit.
-
-    The mean is over the layers, the same in every row; the unit is what intervals are over.
-    """
-    from thinkalike.stitching import asymmetry, mean_asymmetry
-
-    found = asymmetry(forward, backward, seed=seed)
-    mean = mean_asymmetry(forward, backward, seed=seed)
-    return found[["difference", "low", "high", "p"]].assign(
-        size=size,
-        layer=found["layer_a"].astype(int),
-        mean=mean["difference"],
-        mean_low=mean["low"],
-        mean_high=mean["high"],
-        unit=forward.unit,
-    )
-
-
 def same_layers(depth: int) -> list[tuple[int, int]]:
     return [(layer, layer) for layer in range(1, depth + 1)]
-
-
-def scaled_layers(depth: int, other: int) -> list[tuple[int, int]]:
-    """Every block of the shallower model with that of the deeper one at the same share of its depth."""
-    return [(layer, round(layer * other / depth)) for layer in range(1, depth + 1)]
 
 
 def _digest(path: Path) -> str:

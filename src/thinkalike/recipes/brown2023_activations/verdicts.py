@@ -1,101 +1,72 @@
-"""The paper's statements on GeLU and SoLU, each a function of tables of penalties alone."""
+"""The statements on GeLU and SoLU, each from losses by document alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
+import numpy as np
 import pandas as pd
 
-from thinkalike.recipes.findings import Statement, Verdict
+from thinkalike.recipes.brown2023_activations.losses import Losses
+from thinkalike.recipes.brown2023_activations.rules import RULES
+from thinkalike.recipes.effects import Effect
+from thinkalike.recipes.findings import Statement, decided
 
 GELU, SOLU = "GeLU", "SoLU"
+SECOND = "seed 1"
 NARROW, WIDE = "narrow", "wide"
-LEVELLED = 0.1  # of all that was gained, at most, in the last quarter of the steps
+LEAST_GAIN = 1e-3
+"""Of the loss: a map that gains less over its start has nothing to level off"""
+
+Sizes = Mapping[str, Losses]
+"""Size → the losses of its models; those of a second seed are called `GeLU seed 1`"""
 
 
-def verdict(holds: bool) -> Verdict:
-    return "agrees" if holds else "differs"
-
-
-def untested(paper: str, missing: Sequence[str], *, beyond: bool = False) -> Statement:
+def untested(name: str, missing: Sequence[str]) -> Statement:
     """For models that are not here."""
-    names = ", ".join(missing) or "models that this scale has not"
-    return Statement(paper, f"Not tested: it needs {names}.", "cannot be tested", beyond=beyond)
+    lacking = ", ".join(missing) or "models that this scale has not"
+    return decided(RULES[name], [], comment=f"Not tested: it needs {lacking}.")
 
 
-ASYMMETRY = (
-    "Feeding SoLU features into a GeLU model costs more than the reverse, in every model size and layer."
-)
-SELF = "Stitched with itself, a SoLU model loses less than a GeLU model: its maps are easier to learn."
-CROSS = (
-    "Both ways between GeLU and SoLU cost more than GeLU into itself: it is not only the learning of maps."
-)
-BLIND = "CKA cannot show the asymmetry: it sees a distance between features, not their use."
-CURVES = "The maps are learnt: the loss levels off."
-CAPACITY = (
-    "The asymmetry may come from SoLU's lower capacity, as with models of different width: features of a "
-    "narrow model in a wide one should then cost more than the reverse."
-)
-SEEDS = "The asymmetry belongs to the activations and not to one pair of seeds."
-BASELINE = "Stitching another activation costs more than stitching another seed of the same."
-SQUARES = "A map fitted by task loss shows what the features hold, and no trick of the map."
-
-
-def asymmetric(tests: pd.DataFrame) -> Statement:
-    """tests : rows of size, layer, difference (SoLU → GeLU minus GeLU → SoLU), low, high, p; of each size
-    also mean, mean_low, mean_high over its layers, and unit.
-    """
-    return Statement(
-        ASYMMETRY,
-        f"SoLU → GeLU minus GeLU → SoLU is {_ranged(tests)} nats: {_above(tests)}.",
-        verdict(_is_above(tests)),
-        _differences(tests),
-        "figure-1",
+def asymmetric(sizes: Sizes) -> Statement:
+    """In every size, and for every pair of seeds that was stitched both ways."""
+    effects, numbers = [], {}
+    for size, losses in sizes.items():
+        for gelu, solu in pairs_of_seeds(losses):
+            about = f"{size}, {solu} with {gelu}"
+            effects.append(losses.effect(losses.asymmetry(solu, gelu), about))
+            own = losses.mean(losses.own[solu] - losses.own[gelu])
+            numbers[f"own loss of SoLU less that of GeLU, {about}"] = own
+            numbers[f"asymmetry of penalties, {about}"] = effects[-1].value + own
+    return decided(
+        RULES["asymmetry"],
+        effects,
+        comment="The models' own losses are taken out; the numbers show them, and the penalties with them.",
+        numbers=numbers,
     )
 
 
-def self_stitching(penalties: pd.DataFrame) -> Statement:
-    """penalties : rows of size, bottom, top, layer, penalty."""
-    solu, gelu = _of(penalties, SOLU, SOLU), _of(penalties, GELU, GELU)
-    gap = (gelu - solu).dropna()
-    return Statement(
-        SELF,
-        f"SoLU → SoLU costs {_span(solu)} nats, GeLU → GeLU {_span(gelu)}; SoLU is below in "
-        f"{int((gap > 0).sum())} of {len(gap)} layers.",
-        verdict(bool((gap > 0).all())),
-        {"solu_mean": float(solu.mean()), "gelu_mean": float(gelu.mean()), "mean_gap": float(gap.mean())},
-        "figure-1",
-    )
+def pairs_of_seeds(losses: Losses) -> list[tuple[str, str]]:
+    """GeLU and SoLU models, of any seeds, that were stitched both ways."""
+    gelus, solus = ([name for name in losses.own if name.startswith(kind)] for kind in (GELU, SOLU))
+    return [(g, s) for g, s in product(gelus, solus) if {(g, s), (s, g)} <= set(losses.stitched)]
 
 
-def cross_above_self(penalties: pd.DataFrame) -> Statement:
-    base = _of(penalties, GELU, GELU)
-    there, back = _of(penalties, SOLU, GELU) - base, _of(penalties, GELU, SOLU) - base
-    least = float(min(there.min(), back.min()))
-    return Statement(
-        CROSS,
-        f"Above GeLU → GeLU: SoLU → GeLU by {_span(there)} nats, GeLU → SoLU by {_span(back)}.",
-        verdict(least > 0),
-        {"solu_to_gelu_mean": float(there.mean()), "gelu_to_solu_mean": float(back.mean()), "least": least},
-        "figure-1",
-    )
+def self_stitching(sizes: Sizes) -> Statement:
+    effects = [
+        one.effect(one.penalty(GELU, GELU) - one.penalty(SOLU, SOLU), size) for size, one in sizes.items()
+    ]
+    return decided(RULES["self-stitching"], effects)
 
 
-def cka_is_blind(cka: pd.DataFrame, tests: pd.DataFrame) -> Statement:
-    """cka : rows of size, layer, value (of equal layers, GeLU against SoLU). tests : as in `asymmetric`."""
-    seen = int(((tests["low"] > 0) | (tests["high"] < 0)).sum())
-    return Statement(
-        BLIND,
-        f"CKA of equal layers is {_span(cka['value'])} and, by its definition, the same both ways; stitching "
-        f"tells the two ways apart in {seen} of {len(tests)} layers.",
-        verdict(seen > 0),
-        {
-            "cka_min": float(cka["value"].min()),
-            "cka_max": float(cka["value"].max()),
-            "asymmetric_layers": seen,
-        },
-        "figure-4",
-    )
+def cross_above_self(sizes: Sizes) -> Statement:
+    effects = [
+        one.effect(one.penalty(a, b) - one.penalty(GELU, GELU), f"{size}, {a} → {b}")
+        for size, one in sizes.items()
+        for a, b in ((SOLU, GELU), (GELU, SOLU))
+    ]
+    return decided(RULES["cross above self"], effects)
 
 
 def levels_off(curves: pd.DataFrame) -> Statement:
@@ -106,123 +77,44 @@ def levels_off(curves: pd.DataFrame) -> Statement:
         best = ordered["loss"].cummin().to_numpy()
         late = ordered["step"].to_numpy() >= 0.75 * ordered["step"].max()
         gained = best[0] - best[-1]
-        shares.append((best[late][0] - best[-1]) / gained if gained > 1e-3 else 0.0)
-    worst = float(max(shares))
-    return Statement(
-        CURVES,
-        f"Of what a map gains over its start, at most {worst:.0%} comes in the last quarter of the steps.",
-        verdict(worst <= LEVELLED),
-        {"worst_share": worst, "n_maps": len(shares)},
-        "figure-6",
+        shares.append((best[late][0] - best[-1]) / gained if gained > LEAST_GAIN else 0.0)
+    effect = Effect.over_draws(shares, "maps")
+    return decided(RULES["levels off"], [effect], numbers={"worst": float(max(shares))})
+
+
+def capacity(losses: Losses) -> Statement:
+    own = losses.mean(losses.own[NARROW] - losses.own[WIDE])
+    return decided(
+        RULES["capacity"],
+        [losses.effect(losses.asymmetry(NARROW, WIDE))],
+        comment="The two models are as deep as each other, and differ in how positions are told too.",
+        numbers={"own loss of the narrow less that of the wide": own},
     )
 
 
-def capacity(tests: pd.DataFrame) -> Statement:
-    """tests : difference of narrow → wide minus wide → narrow."""
-    return Statement(
-        CAPACITY,
-        f"Narrow → wide minus wide → narrow is {_ranged(tests)} nats: {_above(tests)}. The two models "
-        "differ in depth too.",
-        verdict(_is_above(tests)),
-        _differences(tests),
-        "capacity",
-        beyond=True,
+def other_seed(losses: Losses) -> Statement:
+    """Seeds crossed with activations: all models here differ in their seed, so none saw the same text."""
+    models = {(kind, 0): kind for kind in (GELU, SOLU)}
+    models |= {(kind, 1): f"{kind} {SECOND}" for kind in (GELU, SOLU)}
+    chosen: dict[bool, list[np.ndarray]] = {True: [], False: []}
+    for (a, first), (b, second) in product(models, repeat=2):
+        pair = models[a, first], models[b, second]
+        if first != second and pair in losses.stitched:
+            chosen[a == b].append(losses.penalty(*pair))
+    gap = np.mean(chosen[False], axis=0) - np.mean(chosen[True], axis=0)
+    return decided(
+        RULES["other seed"],
+        [losses.effect(gap)],
+        numbers={
+            "another activation and seed": losses.mean(np.mean(chosen[False], axis=0)),
+            "another seed": losses.mean(np.mean(chosen[True], axis=0)),
+        },
     )
 
 
-def repeats(first: pd.DataFrame, second: pd.DataFrame) -> Statement:
-    """first, second : tests of two pairs of seeds, as in `asymmetric`, at the same layers."""
-    both = first.set_index("layer")["difference"].to_frame("first")
-    both["second"] = second.set_index("layer")["difference"]
-    both = both.dropna()
-    same = int((both["first"] * both["second"] > 0).sum())
-    return Statement(
-        SEEDS,
-        f"With the second seeds SoLU → GeLU minus GeLU → SoLU is {_ranged(second)} nats; its sign is that of "
-        f"the first seeds in {same} of {len(both)} layers.",
-        verdict(same == len(both)),
-        {"layers": len(both), "same_sign": same, **_differences(second)},
-        "seeds",
-        beyond=True,
-    )
-
-
-def above_other_seeds(penalties: pd.DataFrame) -> Statement:
-    """penalties : of one size, with the second seeds (`GeLU seed 1`)."""
-    kinds = [
-        (_activation(a), _activation(b), a == b)
-        for a, b in zip(penalties["bottom"], penalties["top"], strict=True)
+def same_by_squares(task: Sizes, squares: Sizes) -> Statement:
+    effects = [
+        task[size].effect(one.asymmetry(SOLU, GELU) - task[size].asymmetry(SOLU, GELU), size)
+        for size, one in squares.items()
     ]
-    cross = penalties[[a != b for a, b, _ in kinds]].groupby("layer")["penalty"].mean()
-    seeds = penalties[[a == b and not same for a, b, same in kinds]].groupby("layer")["penalty"].mean()
-    gap = (cross - seeds).dropna()
-    return Statement(
-        BASELINE,
-        f"Mean cost by layer: another activation {_span(cross)} nats, another seed of the same {_span(seeds)}"
-        f"; the activation costs more in {int((gap > 0).sum())} of {len(gap)} layers.",
-        verdict(bool((gap > 0).all())),
-        {"cross_mean": float(cross.mean()), "seed_mean": float(seeds.mean())},
-        "seeds",
-        beyond=True,
-    )
-
-
-def same_by_squares(task: pd.DataFrame, squares: pd.DataFrame) -> Statement:
-    """task, squares : tests of the asymmetry by the two ways to fit."""
-    keys = ["size", "layer"]
-    both = task.set_index(keys)[["difference"]]
-    both["squares"] = squares.set_index(keys)["difference"]
-    same = int((both["difference"] * both["squares"] > 0).sum())
-    return Statement(
-        SQUARES,
-        f"Fitted by least squares to the top's own features, SoLU → GeLU minus GeLU → SoLU is "
-        f"{_ranged(squares)} nats: the same sign as by task loss in {same} of {len(both)} layers.",
-        verdict(same == len(both)),
-        {"layers": len(both), "same_sign": same, **_differences(squares)},
-        "squares",
-        beyond=True,
-    )
-
-
-def _of(penalties: pd.DataFrame, bottom: str, top: str) -> pd.Series:
-    """By size and layer; a baseline that two runs share counts once."""
-    chosen = penalties[(penalties["bottom"] == bottom) & (penalties["top"] == top)]
-    return chosen.groupby(["size", "layer"])["penalty"].mean()
-
-
-def _activation(label: str) -> str:
-    return label.split()[0]
-
-
-def _span(values: pd.Series) -> str:
-    low, high = (f"{end:z.3f}".replace("-", "−") for end in (values.min(), values.max()))
-    return low if low == high else f"{low} to {high}"
-
-
-def _ranged(tests: pd.DataFrame) -> str:
-    return _span(tests["difference"])
-
-
-def _above(tests: pd.DataFrame) -> str:
-    more = int((tests["difference"] > 0).sum())
-    means = [
-        f"{_span(one['mean'])} with {len(one)} layers (95 % over {one['unit'].iloc[0]}: "
-        f"{_span(one['mean_low'])} to {_span(one['mean_high'])})"
-        for _, one in tests.groupby("size", sort=False)
-    ]
-    return f"above 0 in {more} of {len(tests)} layers; its mean over layers is {' and '.join(means)}"
-
-
-def _is_above(tests: pd.DataFrame) -> bool:
-    """In every layer, as the paper says, and on their mean beyond what the choice of texts explains."""
-    return bool((tests["difference"] > 0).all() and (tests["mean_low"] > 0).all())
-
-
-def _differences(tests: pd.DataFrame) -> dict[str, float]:
-    return {
-        "mean_difference": float(tests["difference"].mean()),
-        "smallest": float(tests["difference"].min()),
-        "largest": float(tests["difference"].max()),
-        "largest_p": float(tests["p"].max()),
-        "lowest_mean_low": float(tests["mean_low"].min()),
-    }
+    return decided(RULES["least squares"], effects)

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.recipes.brown2023_generalization.data import Pairs, right_classes
-from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.batch import Batch, Ints, tokenise
 from thinkalike.systems.calling import arguments
+from thinkalike.systems.stack import layers_of
 from thinkalike.systems.system import LoadOptions, open_system
-from thinkalike.types import Config, Json, Tokenizer
+from thinkalike.types import Config, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ class Questions:
         found: torch.Tensor = model(**self.inputs(model, rows)).logits
         return found
 
-    def inputs(self, model: nn.Module, rows: Rows) -> Json:
+    def inputs(self, model: nn.Module, rows: Rows) -> dict[str, object]:
         """What a classifier is called with for some of the questions."""
         return arguments(layers_of(model), self.tokens.take(rows), model)
 

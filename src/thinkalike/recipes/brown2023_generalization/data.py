@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, MissingExtra
 from thinkalike.stimuli.inference_pairs import inference_pairs
-from thinkalike.types import Facts, Json, Tokenizer
+from thinkalike.types import Json, Tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,7 @@ def _rows(name: str, file: str | Path | None) -> list[dict[str, str]]:
     return [row for row in (_named(name, row) for row in rows) if row["label"] not in ("-", "-1")]
 
 
-def _from_hub(name: str) -> Iterator[Facts]:
+def _from_hub(name: str) -> Iterator[Mapping[str, object]]:
     if importlib.util.find_spec("datasets") is None:
         raise MissingExtra(
             f"{name} comes through 'datasets', which is not installed: pip install datasets, or give a "
@@ -163,7 +163,7 @@ def _from_hub(name: str) -> Iterator[Facts]:
     return iter(load_dataset(**HUB[name]))
 
 
-def _from_file(file: Path) -> list[Facts]:
+def _from_file(file: Path) -> list[Mapping[str, object]]:
     if not file.exists():
         raise InvalidInput(f"{file} does not exist: give a JSONL, CSV or TSV file of pairs.")
     text = file.read_text(encoding="utf-8")
@@ -175,7 +175,7 @@ def _from_file(file: Path) -> list[Facts]:
     return list(csv.DictReader(text.splitlines(), delimiter=delimiter, quoting=quoting))
 
 
-def _named(name: str, row: Facts) -> dict[str, str]:
+def _named(name: str, row: Mapping[str, object]) -> dict[str, str]:
     found = {}
     for column, spellings in COLUMNS.items():
         spelling = next((s for s in spellings if s in row), None)

@@ -32,7 +32,7 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.brown2023_generalization.trained import fine_tuned_population
 from thinkalike.recipes.findings import Figure, Findings, Table
 from thinkalike.recipes.steps import Steps
-from thinkalike.types import Facts, Json
+from thinkalike.types import Json
 
 Floats = npt.NDArray[np.float64]
 
@@ -112,11 +112,11 @@ def measure(population: Population, settings: GeneralizationSettings, steps: Ste
 
 
 def _stitched(
-    models: Facts,
+    models: Mapping[str, object],
     questions: Questions,
     layers: tuple[int, ...],
     part: str,
-    key: Facts,
+    key: Mapping[str, object],
     steps: Steps,
 ) -> Floats:
     """Accuracies (n_layers, m, m); each batch of questions is kept once it is done."""

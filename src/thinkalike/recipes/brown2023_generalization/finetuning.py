@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thinkalike.files import new_folder
+from thinkalike.files import is_sealed, new_folder, seal_folder
 from thinkalike.progress import without_bars
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, loss_of
-from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.batch import Batch, Bools, Ints, tokenise
 from thinkalike.systems.calling import arguments
+from thinkalike.systems.loading import loading
+from thinkalike.systems.stack import layers_of
 from thinkalike.types import Model, Tokenizer
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def fine_tuned(
     order = _epochs(len(questions), batch, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
+        with loading():
+            model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
         # A pooler, where there is one, belongs to the new output layer: masked models have none.
         model.base_model.load_state_dict(body.state_dict(), strict=False)
 
@@ -115,12 +117,13 @@ def _pair_tokens(pairs: Pairs, tokenizer: Tokenizer) -> tuple[Batch, Bools]:
 
 
 def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Tokenizer) -> Path:
-    """The folder of a model that is made once: complete, or not there."""
-    if not (folder / "config.json").exists():
+    """The folder of a model that is made once: complete, or not there; made anew if it was damaged."""
+    if not is_sealed(folder):
         model: Model = make()
         with new_folder(folder) as part, without_bars():
             model.save_pretrained(part)
             tokenizer.save_pretrained(part)
+            seal_folder(part)
     return folder
 
 

@@ -14,7 +14,7 @@ from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
 from thinkalike.streaming.over_text import stream_cka
-from thinkalike.types import Facts, Tokenizer
+from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,7 +48,7 @@ def geometries(
     settings: GeneralizationSettings,
     *,
     tokenizer: Tokenizer,
-    key: Facts,
+    key: Mapping[str, object],
     steps: Steps,
 ) -> dict[str, Geometry]:
     """All variants; each is kept once it is done."""

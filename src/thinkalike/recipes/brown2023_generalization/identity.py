@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, is_right
-from thinkalike.systems.architectures import layers_of
 from thinkalike.systems.calling import bottom_states, top_logits
+from thinkalike.systems.stack import layers_of
 
 if TYPE_CHECKING:
     from torch import nn

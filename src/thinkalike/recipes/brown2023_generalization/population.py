@@ -20,7 +20,7 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems.system import open_system
-from thinkalike.types import Facts, Json, Tokenizer
+from thinkalike.types import Json, Tokenizer
 
 HUB_NAME = "connectivity/feather_berts_{}"
 
@@ -48,7 +48,7 @@ class Population:
     right_inside: Mapping[str, float]
     right_outside: Mapping[str, float]
     choice: Choice
-    key: Facts
+    key: Mapping[str, object]
     natural: float
     """The spread that was found without planting"""
 
@@ -74,7 +74,7 @@ def paper_population(settings: GeneralizationSettings, steps: Steps) -> Populati
     }
     inside = ask(mnli(settings.n_inside, seed=seed, file=settings.mnli_file), **shape)
     outside = ask(hans(settings.n_outside, seed=seed, file=settings.hans_file), **shape)
-    key: Json = {"classes": classes, "data": questions_digest(inside, outside)}
+    key: dict[str, object] = {"classes": classes, "data": questions_digest(inside, outside)}
     right: dict[str, dict[str, float]] = {"inside": {}, "outside": {}}
     with progress("accuracies", len(places)) as bar:
         for name, place in places.items():

@@ -21,7 +21,7 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems.system import LoadOptions, open_system
-from thinkalike.types import Facts, Json, Model, Tokenizer
+from thinkalike.types import Json, Model, Tokenizer
 
 TRAINING, INSIDE, OUTSIDE, READING = range(4)  # the seeds of the parts, so that none repeats another
 TAUGHT = 1000  # the first seed of classifiers that are taught with counterexamples
@@ -35,7 +35,7 @@ class Course:
     tokenizer: Tokenizer
 
     @property
-    def common(self) -> Json:
+    def common(self) -> dict[str, object]:
         return self.settings.only("cases", "longest", "seed", "n_train")
 
     def pairs(self, n: int, part: int, counterexamples: float) -> Pairs:
@@ -131,7 +131,7 @@ def _classifiers(
     names: Mapping[str, int],
     base: Model,
     lessons: Questions,
-    about: Facts,
+    about: Mapping[str, object],
     course: Course,
     steps: Steps,
 ) -> Iterable[tuple[str, Path]]:

@@ -2,71 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from thinkalike.errors import ModelError
-from thinkalike.inference.blocks import find_blocks
-from thinkalike.recipes.brown2023_scaling import figures, verdicts
+from thinkalike.inference.blocks import Blocks
+from thinkalike.labels import Floats
+from thinkalike.recipes.brown2023_scaling import figures, measures
+from thinkalike.recipes.brown2023_scaling.measures import Values
 from thinkalike.recipes.brown2023_scaling.random_family import ODD, SHAPES, random_family
+from thinkalike.recipes.brown2023_scaling.rules import RULES
 from thinkalike.recipes.brown2023_scaling.scales import ScalingSettings
 from thinkalike.recipes.brown2023_scaling.streams import Streams
-from thinkalike.recipes.findings import Figure, Findings, Statement, Table
+from thinkalike.recipes.effect_chart import effect_figure
+from thinkalike.recipes.effects import Effect, effects_over
+from thinkalike.recipes.findings import Findings, Statement, Table, decided
 from thinkalike.recipes.places import lacking
 from thinkalike.recipes.steps import Steps
 from thinkalike.types import Facts
+from thinkalike.wording import listed
 
 
 def run(settings: ScalingSettings, out: Path) -> Findings:
     """CKA within and between the members, each statement tested, and a state-space model beside them."""
     settings, notes = available(settings, out)
     streams = Streams(settings, Steps(out))
-    names = list(settings.family)
-    values = streams.family(names)
-    found = {name: find_blocks(values[name, name]) for name in names}
+    names, odd = list(settings.family), settings.odd
+    parts = streams.families(names)
+    flat = streams.flattened(names)
     facts = {name: {**streams.shape(name), **streams.loss(name)} for name in names}
-    within = {name: verdicts.mean_within(values[name, name]) for name in names}
-    scores = verdicts.oddness(values, names)
-    odd = settings.odd
-    controls = settings.controls
-    untrained = streams.family(names, untrained=True) if controls else None
-    statements = [
-        verdicts.fades_with_distance(names[-1], values[names[-1], names[-1]]),
-        verdicts.blocks_within(found),
-        verdicts.blocks_between(values, found),
-        verdicts.early_layers(values, names, untrained=untrained),
-        verdicts.odd_member(scores, odd),
-        verdicts.first_blocks(found, odd),
-        verdicts.head_sizes(_column(facts, "d_head"), _column(facts, "rotary_dim"), odd),
-        verdicts.grows_with_size(within, _column(facts, "parameters")),
-    ]
+    mean = average(parts)
+    blocks = measures.in_blocks(mean, names)
+    scores = measures.oddness(mean, names)
+    checkpoints, earlier = _checkpoints(streams)
+    statements = (
+        *paper_statements(parts, names, odd, facts, blocks),
+        checkpoints,
+        *_beyond(streams, parts, names),
+        _said("flattened", [measures.same_order(a, b, names) for a, b in zip(parts, flat, strict=True)]),
+    )
+    within = {name: measures.mean_within(mean[name, name]) for name in names}
+    beside = {name: average_one(streams.within(name)) for name in (settings.state_space, settings.beside)}
     drawn = [
-        figures.with_largest(values, names),
-        figures.family(values, names),
-        figures.within(values, names),
+        figures.with_largest(mean, names),
+        figures.family(mean, names),
+        figures.within(mean, names),
+        figures.size_and_loss(_points(facts, within, earlier)),
+        *([figures.odd(scores, odd)] if len(names) > 2 else []),
+        figures.state_space(beside),
+        figures.flattened(average(flat), names),
+        effect_figure(statements),
     ]
-    statement, earlier = _checkpoints(streams)
-    statements.append(statement)
-    drawn.append(figures.size_and_loss(_points(facts, within, earlier)))
-    if len(names) > 2:
-        drawn.append(figures.odd(scores, odd))
-    beyond, beside = _state_space(streams)
-    statements.append(beyond)
-    drawn.append(beside)
-    if controls:
-        statements.append(verdicts.first_tokens(values, streams.family(names, drop_first=1), names))
     return Findings(
         recipe="brown2023-scaling",
         scale=settings.scale,
-        statements=tuple(statements),
+        statements=statements,
         figures=tuple(drawn),
-        tables=(table_one(facts), summary(facts, within, scores, found)),
+        tables=(table_one(_heads(streams, facts)), summary(facts, within, scores, blocks)),
         settings=settings.plain(),
         notes=(*notes, _reading(settings, streams)),
     )
+
+
+def paper_statements(
+    parts: Sequence[Values],
+    names: Sequence[str],
+    odd: str,
+    facts: Mapping[str, Mapping[str, float]],
+    blocks: Mapping[str, Blocks],
+) -> list[Statement]:
+    """What the paper says of the family, each on every part of the text."""
+    largest, m = names[-1], measures
+    few = "Too few layers or members to see."
+    none = "It takes members whose layers fall into blocks."
+    sizes = _column(facts, "parameters")
+    heads = m.head_sizes(_column(facts, "d_head"), _column(facts, "rotary_dim"), odd)
+    return [
+        _said("fades", [m.fades(one, largest) for one in parts], few),
+        _said("blocks within", [m.blocks_within(one, largest) for one in parts], few),
+        _said("blocks between", [m.blocks_between(one, blocks) for one in parts], none),
+        _said("early layers", [m.early_layers(one, names) for one in parts]),
+        _said("odd member", [m.odd_member(one, names, odd) for one in parts], few),
+        _said("first blocks", [m.first_blocks(m.in_blocks(one, names), odd) for one in parts], none),
+        decided(
+            RULES["head sizes"],
+            [Effect.fact(value, name) for name, value in heads.items()],
+            comment="" if heads else few,
+        ),
+        _said("grows with size", [m.grows_with_size(one, sizes) for one in parts], few),
+    ]
+
+
+def _said(name: str, draws: Sequence[measures.Effects], untested: str = "") -> Statement:
+    effects = effects_over(draws, "parts of the text") if any(draws) else ()
+    return decided(RULES[name], effects, comment="" if effects else untested)
+
+
+def average(parts: Sequence[Values]) -> dict[tuple[str, str], Floats]:
+    """The mean over parts of the text."""
+    return {pair: average_one([one[pair] for one in parts]) for pair in parts[0]}
+
+
+def average_one(values: Sequence[Floats]) -> Floats:
+    found: Floats = np.mean(values, axis=0)
+    return found
 
 
 def available(settings: ScalingSettings, out: Path) -> tuple[ScalingSettings, list[str]]:
@@ -92,17 +135,41 @@ def _checkpoints(streams: Streams) -> tuple[Statement, dict[str, dict[str, float
     names = list(streams.settings.checkpoints)
     missing = lacking(names, streams.settings.models_folder)
     if missing or len(names) < 2:
-        return verdicts.checkpoints_untested(missing or ["earlier checkpoints"]), {}
-    within = {name: verdicts.mean_within(streams.within(name)) for name in names}
+        reason = f"This installation has no {listed(missing or ['earlier checkpoints'])}."
+        return _said("grows as loss falls", [], reason), {}
+    within = {name: streams.within(name) for name in names}
     facts = {name: streams.loss(name) for name in names}
-    earlier = {name: {**facts[name], "within": within[name]} for name in names[:-1]}
-    return verdicts.grows_as_loss_falls(within, {name: facts[name]["loss"] for name in names}), earlier
+    losses = {name: facts[name]["loss"] for name in names}
+    draws = [
+        measures.grows_as_loss_falls({name: within[name][part] for name in names}, losses)
+        for part in range(len(streams.parts))
+    ]
+    earlier = {
+        name: {**facts[name], "within": measures.mean_within(average_one(within[name]))}
+        for name in names[:-1]
+    }
+    return _said("grows as loss falls", draws), earlier
 
 
-def _state_space(streams: Streams) -> tuple[Statement, Figure]:
+def _beyond(streams: Streams, parts: Sequence[Values], names: Sequence[str]) -> list[Statement]:
+    """A state-space model beside a Transformer; and, as controls, random weights and no first tokens."""
     name, other = streams.settings.state_space, streams.settings.beside
-    values = {model: streams.within(model) for model in (name, other)}
-    return verdicts.state_space(name, values[name], other, values[other]), figures.state_space(values)
+    both = zip(streams.within(name), streams.within(other), strict=True)
+    gaps = [{f"{other} less {name}": measures.mean_within(b) - measures.mean_within(a)} for a, b in both]
+    found = [_said("state space", gaps)]
+    if streams.settings.controls:
+        early = [measures.early_and_later(one, names)[0] for one in parts]
+        random = [measures.early_and_later(one, names)[0] for one in streams.families(names, untrained=True)]
+        found.append(_said("trained", [{"": a - b} for a, b in zip(early, random, strict=True)]))
+        without = streams.families(names, drop_first=1)
+        changes = [measures.first_tokens(a, b, names) for a, b in zip(parts, without, strict=True)]
+        found.append(_said("first tokens", changes))
+    return found
+
+
+def _heads(streams: Streams, facts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """The shapes of the members, and of further ones of which only the configuration is looked at."""
+    return {**facts, **{name: streams.shape(name) for name in streams.settings.with_heads}}
 
 
 def _points(facts: Facts, within: Mapping[str, float], earlier: Facts) -> pd.DataFrame:
@@ -141,7 +208,7 @@ def summary(
     facts: Mapping[str, Mapping[str, float]],
     within: Mapping[str, float],
     scores: Mapping[str, float],
-    found: Facts,
+    found: Mapping[str, Blocks],
 ) -> Table:
     """One row per member."""
     rows = [
@@ -153,7 +220,7 @@ def summary(
             "loss": f["loss"],
             "mean CKA within": within[name],
             "unlike the others by": scores[name],
-            "first block": None if found[name] is None else found[name].lengths[0],
+            "first block": found[name].lengths[0] if name in found else None,
         }
         for name, f in facts.items()
     ]
@@ -161,15 +228,15 @@ def summary(
         name="members",
         title="The members",
         frame=pd.DataFrame(rows),
-        caption="Loss in nats per token on the text that CKA was computed on. First block: how many layers "
-        "the best division into blocks puts first; models with fewer than four have none.",
+        caption="Loss in nats per token on the text that CKA was computed on. First block: its layers, in "
+        "members whose layers fall into blocks.",
     )
 
 
 def _reading(settings: ScalingSettings, streams: Streams) -> str:
     text = "the bundled sample of English prose" if settings.text is None else streams.text.name
     return (
-        f"CKA over up to {settings.max_batches} passages of {settings.length} tokens of {text}, one "
-        "passage a batch, unbiased, averaged over batches as in the paper; layer k is the residual stream "
-        "after block k."
+        f"CKA over up to {settings.max_batches} passages of {settings.length} tokens of {text}, in "
+        f"{settings.parts} parts, one passage a batch, unbiased, averaged over batches as in the paper; "
+        "layer k is the residual stream after block k."
     )

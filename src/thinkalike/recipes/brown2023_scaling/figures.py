@@ -10,8 +10,8 @@ import pandas as pd
 
 from thinkalike.charts.heatmap import similarity_matrix
 from thinkalike.charts.theme import LIGHT, layered, themed
-from thinkalike.inference.blocks import Floats
-from thinkalike.recipes.brown2023_scaling.verdicts import Values
+from thinkalike.labels import Floats
+from thinkalike.recipes.brown2023_scaling.measures import Values
 from thinkalike.recipes.findings import Figure
 
 
@@ -117,6 +117,22 @@ def within(values: Values, names: Sequence[str]) -> Figure:
         caption="CKA between the blocks of one model. Squares along the diagonal are blocks of layers that "
         "do much the same.",
         of_paper="Figure 10",
+    )
+
+
+def flattened(values: Values, names: Sequence[str]) -> Figure:
+    """Each member against itself, a passage being one item."""
+    parts = [
+        heatmap(values[name, name], rows=short(name), columns=short(name), title=short(name))
+        for name in names
+    ]
+    return Figure(
+        name="flattened",
+        title="Likeness within each member, whole passages as items",
+        chart=themed(alt.concat(*parts, columns=4)),
+        caption="CKA between the blocks of one model where a passage is one vector, positions and features "
+        "flattened to one dimension (footnote 6), which the paper did not evaluate.",
+        of_paper="",
     )
 
 

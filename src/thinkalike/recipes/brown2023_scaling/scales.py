@@ -23,8 +23,14 @@ class ScalingSettings(RecipeSettings):
         A state-space model, and a Transformer of similar size to set beside it.
     text
         A text file, or a folder of them; the bundled sample if None.
+    parts
+        The text is dealt into so many parts that share no paragraph, for ranges.
     length, max_batches
-        Tokens of a passage, which is a batch as in the paper; how many passages to read.
+        Tokens of a passage, which is a batch as in the paper; how many passages to read in all parts.
+    flattened_length, flattened_passages
+        Where a passage is one item: its tokens, and how many of each part.
+    with_heads
+        Further members of which only the configuration is looked at, for Table 1.
     at_once
         Whether all members are in memory together; otherwise two at a time.
     controls
@@ -41,8 +47,12 @@ class ScalingSettings(RecipeSettings):
     state_space: str = "nano-mamba"
     beside: str = "nano-gpt2"
     text: File | None = None
+    parts: int = 10
     length: int = 256
     max_batches: int = 300
+    flattened_length: int = 32
+    flattened_passages: int = 24
+    with_heads: tuple[str, ...] = ()
     at_once: bool = True
     controls: bool = True
     loss_tokens: int = 20_000
@@ -52,13 +62,16 @@ class ScalingSettings(RecipeSettings):
 _SIZES = ("70m", "160m", "410m", "1b", "1.4b", "2.8b", "6.9b")
 NANO = ScalingSettings(scale="nano")
 SCALES = {
-    "smoke": replace(NANO, scale="smoke", length=64, max_batches=12, controls=False, loss_tokens=600),
+    "smoke": replace(
+        NANO, scale="smoke", parts=2, length=64, max_batches=12, controls=False, loss_tokens=600
+    ),
     "nano": NANO,
     "paper": replace(
         NANO,
         scale="paper",
         family=tuple(f"EleutherAI/pythia-{size}-deduped" for size in _SIZES),
         odd="EleutherAI/pythia-2.8b-deduped",
+        with_heads=("EleutherAI/pythia-12b-deduped",),
         checkpoints=(
             "EleutherAI/pythia-410m-deduped@step512",
             "EleutherAI/pythia-410m-deduped@step4000",

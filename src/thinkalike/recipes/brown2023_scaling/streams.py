@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from thinkalike.inference.blocks import Floats
+from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
+from thinkalike.progress import progress
+from thinkalike.recipes.brown2023_scaling.flattened import flattened_cka, whole_passages
 from thinkalike.recipes.brown2023_scaling.scales import ScalingSettings
 from thinkalike.recipes.places import identity, locate
 from thinkalike.recipes.steps import Steps
+from thinkalike.streaming.text_passages import documents_of
 from thinkalike.systems import bundled
+from thinkalike.systems.system import LoadOptions, open_system
 from thinkalike.types import Config, Model, Option
 
 Pair = tuple[str, str]
@@ -33,33 +39,82 @@ class Streams:
     def place(self, model: str) -> str:
         return locate(model, self.settings.models_folder)
 
-    def family(self, names: Sequence[str], **options: Option) -> dict[Pair, Floats]:
+    @cached_property
+    def parts(self) -> list[list[str]]:
+        """The paragraphs of the text, dealt into parts at random."""
+        paragraphs = [str(one) for one in documents_of(self.text, "paragraphs")]
+        order = np.random.default_rng(self.settings.seed).permutation(len(paragraphs))
+        n = self.settings.parts
+        if len(paragraphs) < 2 * n:
+            raise InvalidInput(
+                f"{self.text.name} has {len(paragraphs)} paragraphs, too few for {n} parts: give more text, "
+                "or fewer parts."
+            )
+        return [[paragraphs[k] for k in order[part::n]] for part in range(n)]
+
+    def families(self, names: Sequence[str], **options: Option) -> list[dict[Pair, Floats]]:
+        """`family` on every part of the text."""
+        with progress(f"CKA of {', '.join(names)}", len(self.parts)) as bar:
+            found = []
+            for part in range(len(self.parts)):
+                found.append(self.family(names, part, **options))
+                bar.advance()
+        return found
+
+    def flattened(self, names: Sequence[str]) -> list[dict[Pair, Floats]]:
+        """Sample-level CKA of the members on every part of the text."""
+        s = self.settings
+        about = {
+            "models": {name: identity(name, s.models_folder) for name in names},
+            "text": str(self.text),
+            "size": self.text.stat().st_size,
+            **s.only("parts", "seed", "flattened_length", "flattened_passages", "dtype"),
+        }
+
+        def compute() -> dict[str, np.ndarray]:
+            opened = {name: open_system(self.place(name), LoadOptions(device="cpu")) for name in names}
+            tokenizer = next(iter(opened.values())).tokenizer
+            models = {name: system.model for name, system in opened.items()}
+            found = {}
+            for part, texts in enumerate(self.parts):
+                tokens = whole_passages(texts, tokenizer, s.flattened_length, s.flattened_passages)
+                for (a, b), values in flattened_cka(models, tokens).items():
+                    found[f"{part}|{a}|{b}"] = values
+            return found
+
+        kept = self.steps.arrays("flattened", about, compute)
+        parts = range(len(self.parts))
+        return [{(a, b): kept[f"{part}|{a}|{b}"] for a in names for b in names} for part in parts]
+
+    def family(self, names: Sequence[str], part: int, **options: Option) -> dict[Pair, Floats]:
         """CKA between the blocks of every two members, and within each: (a, b) → (layers of a, of b)."""
         groups = [tuple(names)] if self.settings.at_once or len(names) == 1 else list(combinations(names, 2))
         found: dict[Pair, Floats] = {}
         for group in groups:
-            kept = self._stream(group, **options)
+            kept = self._stream(group, part, **options)
             for a in group:
                 for b in group:
                     found[a, b] = kept[f"{a}|{b}"]
         return found
 
-    def within(self, name: str) -> Floats:
-        """CKA between the blocks of one model."""
-        return self.family([name])[name, name]
+    def within(self, name: str) -> list[Floats]:
+        """CKA between the blocks of one model, on every part of the text."""
+        return [one[name, name] for one in self.families([name])]
 
     def _stream(
-        self, names: Sequence[str], *, untrained: bool = False, drop_first: int = 0
+        self, names: Sequence[str], part: int, *, untrained: bool = False, drop_first: int = 0
     ) -> dict[str, Floats]:
         from thinkalike.streaming import stream_cka
 
-        reading = self.settings.only("length", "max_batches", "dtype", "seed")
-        reading |= {"drop_first": drop_first}
+        reading = self.settings.only("length", "dtype", "seed")
+        batches = max(1, self.settings.max_batches // self.settings.parts)
+        reading |= {"drop_first": drop_first, "max_batches": batches}
         about = {
             "models": {name: identity(name, self.settings.models_folder) for name in names},
             "untrained": untrained,
             "text": str(self.text),
             "size": self.text.stat().st_size,
+            "part": f"{part} of {self.settings.parts}",
             **reading,
         }
 
@@ -67,7 +122,7 @@ class Streams:
             ending = ":untrained" if untrained else ""
             found = stream_cka(
                 {name: f"{self.place(name)}{ending}" for name in names},
-                self.text,
+                self.parts[part],
                 average="ratio",  # as in the paper
                 checkpoint=self.steps.path("unfinished", about).with_suffix(".npz"),
                 **reading,
@@ -90,7 +145,6 @@ class Streams:
 
     def _measure_loss(self, name: str) -> dict[str, float]:
         from thinkalike.systems.likelihood import causal_log_probabilities
-        from thinkalike.systems.system import LoadOptions, open_system
 
         system = open_system(self.place(name), LoadOptions(device="cpu"), head="causal")
         model: Model = system.model
@@ -102,8 +156,6 @@ class Streams:
 
     def shape(self, name: str) -> dict[str, float]:
         """Width, depth, units of an attention head and how many of them rotate, from the configuration."""
-        from thinkalike.systems.system import open_system
-
         return head_shape(open_system(self.place(name)).config)
 
 

@@ -1,7 +1,8 @@
 """Salle et al. 2024: which features two models share, layer by layer, and where they part.
 
-`scales.py` names the models and sizes, `experiment.py` runs it, `verdicts.py` and `beyond_verdicts.py` turn
-numbers into statements, `beyond.py` looks at what the paper left open, `figures.py` draws.
+`scales.py` names the models and sizes, `rules.py` says what decides each statement, `sets.py` draws
+sentences, `observing.py` looks at all models on one set, `measures.py` takes the effects from it, `beyond.py`
+those of what the paper left open, `analyses.py` tries other analyses; `experiment.py` runs all of it.
 """
 
 from __future__ import annotations

@@ -1,196 +1,246 @@
-"""The open questions of Salle et al. 2024: one function each, from models to numbers to a statement."""
+"""The open questions of Salle et al. 2024: one function each, from models to the effects of a rule."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from torch import nn
 
-from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.similarity_matrix import FEATURES, shared_features, stacked_importance
+from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.blocks import Floats
+from thinkalike.inference.agreement import spearman
 from thinkalike.inference.weighted_tau import tau_matrix
-from thinkalike.labels import Row, span_of
-from thinkalike.progress import progress
-from thinkalike.recipes.findings import Figure, Statement
+from thinkalike.labels import Floats
+from thinkalike.recipes.effects import effects_over
+from thinkalike.recipes.findings import Statement, decided
 from thinkalike.recipes.places import lacking
-from thinkalike.recipes.salle2024 import beyond_figures as figures
-from thinkalike.recipes.salle2024 import beyond_verdicts as verdicts
-from thinkalike.recipes.salle2024.experiment import Work, importance_table
-from thinkalike.recipes.salle2024.scales import SalleSettings
-from thinkalike.recipes.salle2024.verdicts import POSITION, dominant
+from thinkalike.recipes.salle2024.measures import POSITION, Effects, blocks_of, leaders, same_leaders
+from thinkalike.recipes.salle2024.observing import taus_of
+from thinkalike.recipes.salle2024.rules import BEYOND_RULES
+from thinkalike.recipes.salle2024.sets import NATURAL, NOT_FIRST, PAPER, UNTANGLED
+from thinkalike.recipes.salle2024.work import OF, Work
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json, Value
-
-if TYPE_CHECKING:
-    from torch import nn
+from thinkalike.wording import listed
 
 ALPHA = 100.0
 """Of the ridge when interactions are fitted: small beside the sums over pairs, enough to condition them"""
 CONTROL = "zipf"
-CONTROL_NAME = "word frequency"
 
 
-@dataclass
-class Beyond:
-    """Statements and figures as they come in."""
-
-    statements: list[Statement] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
-
-    def add(self, statement: Statement, *drawn: Figure) -> None:
-        self.statements.append(statement)
-        self.figures.extend(drawn)
-
-
-def look_beyond(work: Work, comparison: Comparison) -> Beyond:
+def look_beyond(work: Work) -> list[Statement]:
     """All open questions, each answered or said to be untested."""
-    beyond = Beyond()
-    for look in (_interactions, _natural_text, _feature_set, _presets, _untrained, _checkpoints, _positions):
-        look(work, comparison, beyond)
-    return beyond
+    return [look(work) for look in LOOKS]
 
 
-def _interactions(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    rows = _kept(work, comparison, "interactions", lambda: interaction_rows(comparison, work.settings))
-    beyond.add(verdicts.interactions(rows), figures.interactions(pd.DataFrame(rows)))
+def _said(name: str, draws: list[Effects], untested: str = "") -> Statement:
+    return decided(BEYOND_RULES[name], effects_over(draws, OF), comment=untested if not draws else "")
 
 
-def interaction_rows(comparison: Comparison, settings: SalleSettings) -> list[Json]:
-    """Held-out ρ of diagonal and full W in every layer but the embeddings."""
+def _other_words(kind: str, name: str, work: Work) -> Statement:
+    """Whether other words of the same models are led by the same features."""
+    if kind == NATURAL and work.settings.treebank is None:
+        return _said(name, [], "No treebank was given: --set treebank=FILE.conllu shows its sentences.")
+    both = zip(work.observations(PAPER), work.observations(kind), strict=True)
+    return _said(name, [same_leaders(a.tables, b.tables) for a, b in both])
+
+
+def _other_language(work: Work) -> Statement:
+    s = work.settings
+    if s.other_language is None or not s.reads_other_language:
+        return _said(
+            "other language", [], "No treebank of another language that a model here reads was given."
+        )
+
+    draws = []
+    for stimuli in work.sets(NATURAL, s.other_language):
+        tables = {model: work.table(model, stimuli) for model in s.reads_other_language}
+        draws.append(
+            {n: float(np.mean([top == "part_of_speech" for top in leaders(t)])) for n, t in tables.items()}
+        )
+    return _said("other language", draws)
+
+
+def _interactions(work: Work) -> Statement:
     from thinkalike.encoding.interactions import compare_interactions
 
-    assert comparison.activations is not None
-    places = [row for name in comparison.systems for row in _spread(comparison, name, settings)]
-    rows = []
-    with progress("Interactions", len(places)) as step:
-        for system, layer in places:
-            X = comparison.activations[system][layer]
-            found = compare_interactions(comparison.stimuli, X, alpha=ALPHA, seed=settings.seed)
-            rho = {"diagonal": float(found.diagonal.mean()), "full": float(found.full.mean())}
-            rows.append({"system": system, "layer": layer, **rho, "needed": found.needed})
-            step.advance()
-    return rows
+    def gains(k: int, stimuli: Stimuli) -> Effects:
+        found = {}
+        for model in work.cast.models:
+            activations = work.shown(model, stimuli)
+            layers = [layer for layer in activations.layers if layer != 0]
+            places = np.linspace(0, len(layers) - 1, work.settings.interaction_layers + 1).round().astype(int)
+            chosen = [layers[place] for place in places[1:]]
+            each = [
+                compare_interactions(stimuli, activations[layer], alpha=ALPHA, seed=0) for layer in chosen
+            ]
+            found[model] = float(np.median([one.full.mean() - one.diagonal.mean() for one in each]))
+        return found
+
+    def kept(k: int, stimuli: Stimuli) -> Effects:
+        about = {"stimuli": stimuli.digest, "layers": work.settings.interaction_layers}
+        found: Effects = work.kept("interactions", about, lambda: gains(k, stimuli))
+        return found
+
+    if not work.settings.interaction_layers:
+        return _said("interactions", [], "Not looked at here.")
+    return _said("interactions", work.draws("interactions", kept))
 
 
-def _spread(comparison: Comparison, system: str, settings: SalleSettings) -> list[Row]:
-    """As many layers as asked for, evenly over the depth; all if 0."""
-    rows = [row for row in comparison.rows if row[0] == system and row[1] != 0]
-    n = settings.interaction_layers or len(rows)
-    return [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, n).round().astype(int))]
+def _feature_set(work: Work) -> Statement:
+    def other_lists(k: int, stimuli: Stimuli) -> Effects:
+        seen = work.observation(stimuli)
+        every = pd.concat(list(seen.tables.values()), join="inner").dropna(axis=1)
+        without = [
+            same_story(seen.taus, tau_matrix(every.drop(columns=name).to_numpy(np.float64))) for name in every
+        ]
+        more = stimuli.with_controls(CONTROL)
+        added = taus_of({model: work.table(model, more) for model in work.cast.models})
+        return {
+            "the worst feature left out": min(without),
+            "word frequency added": same_story(seen.taus, added),
+        }
+
+    return _said("feature set", work.draws("feature lists", other_lists))
 
 
-def _natural_text(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    if work.settings.treebank is None:
-        beyond.add(verdicts.natural_text_untested())
-        return
-    stimuli = treebank_stimuli(Path(work.settings.treebank), work.settings.treebank_sentences)
-    natural = work.profiles(work.models, stimuli)
-    same = verdicts.same_story(comparison.matrices[FEATURES].values, taus_of(natural))
-    top = {
-        name: Counter(dominant(importance_table(profile))).most_common(1)[0][0]
-        for name, profile in natural.items()
-    }
-    beyond.add(verdicts.natural_text(same, top, len(stimuli)))
-
-
-def treebank_stimuli(path: Path, n_sentences: int) -> Stimuli:
-    """The first sentences of a treebank, with the features in which any two of their words differ."""
-    stimuli = Stimuli.from_conllu(path)
-    first = list(stimuli.sentences.index[:n_sentences])
-    chosen = stimuli.subset(stimuli.items["sentence"].isin(first).to_numpy())
-    features = chosen.features
-    varied = [name for name in features if len(features[name].dropna().unique()) > 1]
-    return Stimuli(features[varied], items=chosen.items, sentences=chosen.sentences)
-
-
-def _feature_set(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    kept = list(comparison.features)
-    importance = stacked_importance(list(comparison.profiles.values()), kept)
-    whole = comparison.matrices[FEATURES].values
-    without = {
-        name: verdicts.same_story(whole, tau_matrix(np.delete(importance, k, axis=1)))
-        for k, name in enumerate(kept)
-    }
-    more = work.profiles(work.models, comparison.stimuli.with_controls(CONTROL))
-    added = verdicts.same_story(whole, taus_of(more))
-    drawn = figures.feature_set(
-        {**{f"without {n}": v for n, v in without.items()}, f"with {CONTROL_NAME}": added}
-    )
-    beyond.add(verdicts.feature_set(without, added, CONTROL_NAME), drawn)
-
-
-def _presets(work: Work, comparison: Comparison, beyond: Beyond) -> None:
+def _presets(work: Work) -> Statement:
     n = work.settings.preset_sentences
     if not n:
-        return
-    stimuli = Stimuli.from_grammar(n, work.settings.seed, grammar="salle2024")
-    found = [work.profiles(work.models, stimuli, preset=preset) for preset in ("default", "salle2024")]
-    same = verdicts.same_story(*(taus_of(one) for one in found))
-    tops = [[top for p in one.values() for top in dominant(importance_table(p))] for one in found]
-    share = float(np.mean([a == b for a, b in zip(*tops, strict=True)]))
-    beyond.add(verdicts.presets(same, share, n))
+        return _said("presets", [], "Not looked at here: the authors' choices take ten times as long.")
+
+    def both(k: int, stimuli: Stimuli) -> Effects:
+        some = stimuli.first(n)
+        one, other = (
+            {model: work.table(model, some, preset=preset) for model in work.cast.models}
+            for preset in ("default", "salle2024")
+        )
+        return same_leaders(one, other)
+
+    return _said("presets", work.draws("presets", both))
 
 
-def _untrained(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    blocks = [block for block in comparison.matrices[FEATURES].blocks if block.a != block.b]
-    pairs = {f"{block.a} and {block.b}": (block.mean, block.control) for block in blocks}
-    beyond.add(verdicts.untrained(pairs), figures.untrained(comparison))
+def _untrained(work: Work) -> Statement:
+    """Each set of sentences has its own draw of random weights, so that the range is over both."""
+
+    def gain(k: int, stimuli: Stimuli) -> Effects:
+        seen = work.observation(stimuli)
+        copies = {
+            model: work.table(
+                model,
+                stimuli,
+                show=partial(work.shown, model, stimuli, untrained=True, seed=k),
+                variant=f"untrained {k}",
+            )
+            for model in work.cast.models
+        }
+        names = list(work.cast.models)
+        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+        return {
+            f"{a} and {b}": float(np.nanmean(seen.between(a, b)) - mean_between(copies[a], copies[b]))
+            for a, b in pairs
+        }
+
+    return _said("untrained", work.draws("untrained copies", gain))
 
 
-def _checkpoints(work: Work, comparison: Comparison, beyond: Beyond) -> None:
+def mean_between(a: pd.DataFrame, b: pd.DataFrame) -> float:
+    """Mean τ_w between the blocks of two models."""
+    first, second = blocks_of(a), blocks_of(b)
+    taus = taus_of({"a": first, "b": second})
+    return float(np.nanmean(taus[: len(first), len(first) :]))
+
+
+def layer_by_layer(a: pd.DataFrame, b: pd.DataFrame) -> float:
+    """Mean τ_w of equal blocks of two models of one depth."""
+    first, second = blocks_of(a), blocks_of(b)
+    taus = taus_of({"a": first, "b": second})
+    return float(np.nanmean(np.diag(taus[: len(first), len(first) :])))
+
+
+def _checkpoints(work: Work) -> Statement:
     names = list(work.settings.checkpoints)
     missing = lacking(names, work.settings.models_folder)
-    if missing:
-        beyond.add(verdicts.checkpoints_untested(missing))
-        return
-    found = work.profiles(names, comparison.stimuli)
-    rows = [row for profile in found.values() for row in profile.rows]
-    values, last = taus_of(found), span_of(rows, names[-1])
-    # Layer by layer, without the embeddings.
-    taus = {name: float(np.nanmean(np.diag(values[span_of(rows, name), last])[1:])) for name in names[:-1]}
-    beyond.add(verdicts.checkpoints(taus), figures.checkpoints(list(found.values())))
+    if len(names) < 2 or missing:
+        return _said("checkpoints", [], f"This installation has no {listed(missing or ['checkpoints'])}.")
+
+    def nearer(k: int, stimuli: Stimuli) -> Effects:
+        *early, last = (work.table(name, stimuli) for name in names)
+        likeness = [layer_by_layer(one, last) for one in early]
+        return {
+            f"{b.partition('@')[2]} after {a.partition('@')[2]}": y - x
+            for a, b, x, y in zip(names, names[1:], likeness, likeness[1:], strict=False)
+        }
+
+    return _said("checkpoints", work.draws("checkpoints", nearer))
 
 
-def taus_of(profiles: Mapping[str, Profile]) -> Floats:
-    """τ_w between all layers, over the features that all of them have."""
-    found = list(profiles.values())
-    return tau_matrix(stacked_importance(found, shared_features(found)))
+def _silenced(work: Work) -> Statement:
+    names = work.settings.without_positions
+    if not names:
+        return _said("positions silenced", [], "Not looked at here.")
+
+    def loss(k: int, stimuli: Stimuli) -> Effects:
+        found = {}
+        for name in names:
+            show = partial(without_positions, work, name, stimuli)
+            silent = work.table(name, stimuli, show=show, variant="positions set to 0")
+            found[name] = position_of(work.table(name, stimuli)) - position_of(silent)
+        return found
+
+    return _said("positions silenced", work.draws("positions set to 0", loss))
 
 
-def _positions(work: Work, comparison: Comparison, beyond: Beyond) -> None:
-    kept, removed = {}, {}
-    for name in work.settings.without_positions:
-        kept[name] = _position_importance(importance_table(comparison.profiles[name]))
-        compute = partial(without_positions, work, comparison, name)
-        values = _kept(work, comparison, "positions", compute, {"model": name})
-        removed[name] = np.array(values, dtype=np.float64)
-    beyond.add(verdicts.positions_removed(kept, removed), figures.positions(kept, removed))
+def _trained_without(work: Work) -> Statement:
+    name, *controls = work.settings.position_controls or ("",)
+    missing = lacking(controls, work.settings.models_folder)
+    there = [one for one in controls if one not in missing]
+    if not there:
+        reason = f"No such model is here{f': {listed(missing)} would be' if missing else ''}."
+        return _said("trained without positions", [], reason)
+
+    def less(k: int, stimuli: Stimuli) -> Effects:
+        own = position_of(work.table(name, stimuli))
+        return {f"{name} less {one}": own - position_of(work.table(one, stimuli)) for one in there}
+
+    return _said("trained without positions", work.draws("trained without positions", less))
 
 
-def _position_importance(table: pd.DataFrame) -> Floats:
-    return table[POSITION].to_numpy(np.float64)
+def _second_seeds(work: Work) -> Statement:
+    wanted = [seed for seed in work.settings.second_seeds if seed.rpartition("-")[0] in work.cast.models]
+    missing = lacking(wanted, work.settings.models_folder)
+    there = [one for one in wanted if one not in missing]
+    if not there:
+        reason = f"No second seed is here{f': {listed(missing)} would be' if missing else ''}."
+        return _said("second seeds", [], reason)
+
+    def nearer(k: int, stimuli: Stimuli) -> Effects:
+        own = {name: work.table(name, stimuli) for name in work.cast.models}
+        found = {}
+        for seed in there:
+            name = seed.rpartition("-")[0]
+            others = [mean_between(own[name], own[other]) for other in own if other != name]
+            found[name] = mean_between(own[name], work.table(seed, stimuli)) - max(others)
+        return found
+
+    return _said("second seeds", work.draws("second seeds", nearer))
 
 
-def without_positions(work: Work, comparison: Comparison, name: str) -> list[float]:
-    """Importance of word position in every layer of a model that is not told where a word stands."""
+def position_of(table: pd.DataFrame) -> float:
+    """The mean importance of word position over blocks."""
+    return float(blocks_of(table)[POSITION].mean())
+
+
+def without_positions(work: Work, name: str, stimuli: Stimuli) -> Activations:
+    """A model that is not told where a word stands."""
     from thinkalike.activations import extract
-    from thinkalike.comparison.profiling import profile
     from thinkalike.systems.system import LoadOptions, open_system
 
     system = open_system(work.place(name), LoadOptions(device="cpu"))
     silence_positions(system.model)
-    found = extract(system.model, comparison.stimuli, processor=system.tokenizer, system=name, cache=False)
-    made = profile(found, comparison.stimuli, preset=work.settings.preset, seed=work.settings.seed)
-    return _position_importance(importance_table(made)).tolist()
+    return extract(system.model, stimuli, processor=system.tokenizer, system=name, cache=False)
 
 
 def silence_positions(model: nn.Module) -> None:
@@ -214,14 +264,25 @@ def silence_positions(model: nn.Module) -> None:
             values.zero_()
 
 
-def _kept(
-    work: Work,
-    comparison: Comparison,
-    name: str,
-    compute: Callable[[], Value],
-    about: Facts | None = None,
-) -> Value:
-    """A step that depends on the models, the stimuli and the settings of the encoding models."""
-    models = work.identities(list(comparison.profiles))
-    depends = {"models": models, "stimuli": comparison.stimuli.digest, "encoding": comparison.settings}
-    return work.steps.json(name, {**depends, **(about or {})}, compute)
+def same_story(first: Floats, second: Floats) -> float:
+    """Spearman's ρ of two symmetric matrices over pairs of different layers; NaN in either is left out."""
+    i, j = np.triu_indices(len(first), k=1)
+    a, b = first[i, j], second[i, j]
+    known = np.isfinite(a) & np.isfinite(b)
+    return spearman(a[known], b[known])
+
+
+LOOKS: tuple[Callable[[Work], Statement], ...] = (
+    partial(_other_words, NOT_FIRST, "first words"),
+    partial(_other_words, UNTANGLED, "other grammar"),
+    partial(_other_words, NATURAL, "natural text"),
+    _other_language,
+    _untrained,
+    _second_seeds,
+    _interactions,
+    _feature_set,
+    _presets,
+    _checkpoints,
+    _silenced,
+    _trained_without,
+)

@@ -20,6 +20,7 @@
       const drawn = await vegaEmbed(box, coloured(specs[box.dataset.figure]), options);
       views.get(box)?.finalize();
       views.set(box, drawn);
+      box.vegaView = drawn.view; // for what saves it as a file
     }
     document.documentElement.dataset.mode = mode;
   }
