@@ -32,6 +32,8 @@ def profile_data() -> pd.DataFrame:
             "importance": 0.1 * j,
             "low": 0.1 * j - 0.01,
             "high": 0.1 * j + 0.01,
+            "matters": j == 2,
+            "named": j == 2 and k == 1,
         }
         for k in range(3)
         for j, f in enumerate(FEATURES)
@@ -49,7 +51,8 @@ def pair_data() -> pd.DataFrame:
 
 
 def bar_data() -> pd.DataFrame:
-    return pd.DataFrame({"feature": [*FEATURES, "τ_w"], "contribution": [0.4, -0.1, 0.2, 0.5]})
+    names, parts = [*FEATURES, "weighted τ"], [0.4, -0.1, 0.2, 0.5]
+    return pd.DataFrame({"feature": names, "contribution": parts, "matters": [True, False, True, True]})
 
 
 def word_data(values: list[Any]) -> pd.DataFrame:
@@ -224,14 +227,42 @@ def test_matrix_leaves_out_layer_labels_that_would_crowd() -> None:
     assert "V2" not in texts(drawn(chart))
 
 
+@pytest.mark.parametrize(
+    ("every", "n", "told"), [(1, 3, [0, 1, 2]), (2, 7, [0, 2, 4, 6]), (5, 13, [0, 5, 12])]
+)
+def test_the_last_layer_of_a_matrix_has_its_tick(every: int, n: int, told: list[int]) -> None:
+    names = [f"L{k}" for k in range(n)]
+    data = pd.DataFrame({"i": [0], "j": [0], "value": [1.0], "a": "", "b": ""})
+    chart = similarity_matrix(
+        data, systems=[("one", names)], domain=(-1, 1), label="τ", diverging=True, every=every
+    )
+    shown = [text for text in texts(drawn(chart)) if text in names]
+    assert sorted(set(shown), key=names.index) == [names[k] for k in told]
+
+
+def test_what_does_not_matter_is_grey_and_what_does_is_named() -> None:
+    svg = drawn(
+        importance_profile(
+            profile_data(), layers=["L0", "L1", "L2"], features=FEATURES, domain=(-0.1, 0.4), legend=False
+        )
+    )
+    assert [text for text in texts(svg) if text in FEATURES] == [FEATURES[2]]
+    assert LIGHT.features[2] in svg
+    assert LIGHT.features[0] not in svg
+    assert LIGHT.muted in svg
+    bars = drawn(contribution_bars(bar_data(), features=FEATURES, domain=(-1, 1)))
+    assert LIGHT.features[0] in bars
+    assert LIGHT.features[1] not in bars
+
+
 def test_contributions_stand_from_the_largest_to_the_smallest_with_their_sum_last() -> None:
     svg = drawn(contribution_bars(bar_data(), features=FEATURES, domain=(-1, 1)))
-    shown = [text for text in texts(svg) if text in (*FEATURES, "τ_w")]
-    assert shown == ["part of speech", "number", "tense", "τ_w"]
+    shown = [text for text in texts(svg) if text in (*FEATURES, "weighted τ")]
+    assert shown == ["part of speech", "number", "tense", "weighted τ"]
 
 
 def test_parts_that_are_not_known_have_no_bar_and_no_number() -> None:
-    data = pd.DataFrame({"feature": ["tense", "τ_w"], "contribution": [None, 1.0]})
+    data = pd.DataFrame({"feature": ["tense", "weighted τ"], "contribution": [None, 1.0]})
     shown = texts(drawn(contribution_bars(data, features=["tense"], domain=(-0.1, 1.02))))
     assert "+1.00" in shown
     assert "null" not in shown
@@ -239,7 +270,7 @@ def test_parts_that_are_not_known_have_no_bar_and_no_number() -> None:
 
 
 def test_the_number_of_a_long_bar_stands_within_it() -> None:
-    data = pd.DataFrame({"feature": ["tense", "τ_w"], "contribution": [0.2, 1.0]})
+    data = pd.DataFrame({"feature": ["tense", "weighted τ"], "contribution": [0.2, 1.0]})
     svg = drawn(contribution_bars(data, features=["tense"], domain=(-0.1, 1.02)))
     anchors = dict(re.findall(r'text-anchor="(start|end)"[^>]*>(\+\d\.\d\d)<', svg))
     assert anchors == {"start": "+0.20", "end": "+1.00"}
@@ -290,7 +321,8 @@ def marks(scene: Any) -> Iterator[dict[str, Any]]:
 
 def _color_scales(spec: Any) -> Iterator[dict[str, Any]]:
     if isinstance(spec, dict):
-        scale = spec.get("color", {}).get("scale") if isinstance(spec.get("color"), dict) else None
+        color = spec.get("color") if isinstance(spec.get("color"), dict) else {}
+        scale = color.get("scale", color.get("condition", {}).get("scale"))
         if isinstance(scale, dict) and isinstance(scale.get("range"), list):
             yield scale
         for value in spec.values():

@@ -211,11 +211,6 @@ def plant_comparison(
             ),
         ),
         precision=pd.DataFrame({"items": [500, 1500, 5000], "score_width": [0.06, 0.03, 0.02]}),
-        answer=(
-            "alpha and beta care about the same features; gamma about others.",
-            "Both are organised by part of speech and position; gamma by tense.",
-            "The geometry of the vectors agrees with this (ρ = 0.60).",
-        ),
         settings={"preset": "default", "distance": "euclidean", "seed": 0, "bootstrap": 40},
         versions={"thinkalike": "0.1.0", "numpy": np.__version__, "python": "3.11"},
     )

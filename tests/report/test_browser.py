@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
 
+from thinkalike.charts.notebook import OfflineRenderer
 from thinkalike.charts.theme import DARK, LIGHT, themed
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
@@ -100,6 +104,13 @@ def settled(browser: Any) -> None:
     browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 30))")
 
 
+def requested(browser: Any) -> list[str]:
+    """What was fetched since the logs were last read, the page itself included; data in the page aside."""
+    entries = [entry["message"] for entry in browser.get_log("performance")]
+    sent = [message for message in entries if '"Network.requestWillBeSent"' in message]
+    return [message for message in sent if '"url":"data:' not in message]
+
+
 def text(browser: Any, selector: str) -> str:
     return str(browser.execute_script("return document.querySelector(arguments[0]).textContent", selector))
 
@@ -147,10 +158,8 @@ def press(browser: Any, selector: str, *keys: str) -> None:
 
 def test_no_errors_and_no_requests(page: Any, address: str) -> None:
     assert page.get_log("browser") == []
-    entries = [entry["message"] for entry in page.get_log("performance")]
-    sent = [message for message in entries if '"Network.requestWillBeSent"' in message]
-    assert len(sent) == 1
-    assert address in sent[0]
+    (sent,) = requested(page)
+    assert address in sent
 
 
 def test_all_charts_are_drawn(page: Any) -> None:
@@ -324,7 +333,7 @@ def test_charts_describe_the_pair_for_those_who_cannot_see_them(page: Any) -> No
     click_cell(page, 2, 20)
     labels = each(page, ".chart.pair", "e.getAttribute('aria-label')")
     assert "Highest in alpha:2: part of speech" in labels[0]
-    assert labels[1].startswith("Bars of what each feature adds to τ_w: ")
+    assert labels[1].startswith("Bars of what each feature adds to the weighted τ: ")
     assert labels[3].startswith("Map of 300 items in gamma:6, coloured by ")
 
 
@@ -366,7 +375,7 @@ def test_charts_fit_again_when_the_window_changes(browser: Any, address: str) ->
 def test_on_a_phone_the_pair_is_seen_where_the_finger_is(browser: Any, address: str) -> None:
     page = opened(browser, address, size=PHONE)
     click_cell(page, 2, 20)
-    assert text(page, ".peek").startswith("alpha:2 and gamma:6: τ_w ")
+    assert text(page, ".peek").startswith("alpha:2 and gamma:6: weighted τ ")
     box = page.execute_script("return document.querySelector('.peek').getBoundingClientRect().bottom")
     assert box <= PHONE[1] + 1
 
@@ -472,3 +481,57 @@ class TestRecipe:
     @staticmethod
     def until_drawn(page: Any, mode: str) -> None:
         until(lambda: page.execute_script("return document.documentElement.dataset.mode") == mode)
+
+
+def test_charts_of_a_notebook_are_live_without_the_network(browser: Any, tmp_path: Path) -> None:
+    """Two outputs of one notebook: the second finds the program that the first one brought."""
+    chart = alt.Chart(pd.DataFrame({"x": [1.0, 2.0], "name": ["</script>", "b"]})).mark_bar()
+    show = OfflineRenderer()
+    outputs = [show(chart.encode(x="x:Q", y="name:N").to_dict())["text/html"] for _ in range(2)]
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text("<!doctype html><meta charset=utf-8>" + "".join(outputs), encoding="utf-8")
+    browser.get("about:blank")
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+    browser.get(notebook.as_uri())
+    until(lambda: len(each(browser, "canvas.marks, svg.marks", "1")) == 2)
+    assert each(browser, "img", "1") == []  # the pictures made room
+    assert browser.get_log("browser") == []
+    (sent,) = requested(browser)
+    assert notebook.as_uri() in sent
+
+
+def test_a_touch_on_a_term_explains_it(page: Any) -> None:
+    shown = "return [...document.querySelectorAll('.explanation:popover-open')].map((e) => e.textContent)"
+    assert page.execute_script(shown) == []
+    page.execute_script("document.querySelector('.answer .term').click()")
+    (note,) = page.execute_script(shown)
+    assert note.startswith("features Properties of what the systems were shown")
+
+
+def saved(page: Any, selector: str, kind: str) -> tuple[str, str]:
+    """Name and address of the file that a button offers."""
+    script = """
+        const done = arguments[2];
+        HTMLAnchorElement.prototype.click = function () { done([this.download, this.href]); };
+        const place = document.querySelector(arguments[0]).closest(".saved").querySelector(".save");
+        [...place.querySelectorAll("button")].find((b) => b.textContent === arguments[1]).click();
+    """
+    name, address = page.execute_async_script(script, selector, kind)
+    return name, address
+
+
+def test_every_chart_and_every_table_can_be_saved(page: Any) -> None:
+    charts, tables = each(page, ".chart", "1"), each(page, "main table", "1")
+    assert len(each(page, ".save", "1")) == len(charts) + len(tables)
+    name, address = saved(page, ".chart[data-chart=systems]", "SVG")
+    assert name == "how-alike-the-systems-are-by-features.svg"
+    assert "<svg" in unquote(address)
+    name, address = saved(page, ".chart[data-chart=systems]", "PNG")
+    assert name.endswith(".png")
+    assert base64.b64decode(address.split(",", 1)[1]).startswith(b"\x89PNG")
+    name, address = saved(page, "#systems table", "CSV")
+    assert name == "which-systems-are-alike.csv"
+    header, first = list(csv.reader(io.StringIO(unquote(address.split(",", 1)[1]).lstrip("\ufeff"))))[:2]
+    assert header[0] == "systems"
+    assert first[0] == "alpha × beta"

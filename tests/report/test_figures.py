@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import altair as alt
+import pandas as pd
 import pytest
+from PIL import Image
 
+from thinkalike.charts.drawing import figure_file
 from thinkalike.charts.theme import DARK, LIGHT, themed
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, UnknownName
@@ -16,6 +21,7 @@ from thinkalike.report.figures import (
     build_charts,
     build_pair_charts,
     chosen_pair,
+    column_width,
     figures,
     file_stem,
     pair_figure,
@@ -109,3 +115,24 @@ def test_a_layer_that_is_not_there_is_named(small: Comparison) -> None:
 )
 def test_names_of_files_stay_in_their_folder(text: str, stem: str) -> None:
     assert file_stem(text) == stem
+
+
+@pytest.mark.parametrize(("column", "millimetres"), [("single", 89), ("double", 183)])
+def test_a_figure_is_as_wide_as_a_column(column: str, millimetres: float) -> None:
+    spec = alt.Chart(pd.DataFrame({"x": [1.0], "y": ["τ"]})).mark_bar().encode(x="x", y="y").to_dict()
+    width = column_width(column)
+    assert width == millimetres
+    picture = Image.open(io.BytesIO(figure_file(spec, "png", width)))
+    assert picture.info["dpi"][0] == pytest.approx(300, abs=0.1)
+    assert picture.width / 300 * 25.4 == pytest.approx(millimetres, abs=0.1)
+    pdf = figure_file(spec, "pdf", width)
+    box = re.search(rb"/MediaBox \[0 0 ([\d.]+)", pdf)
+    assert box is not None
+    assert float(box[1]) / 72 * 25.4 == pytest.approx(millimetres, abs=0.1)
+    assert b"/FontFile" in pdf  # letters are part of the file
+    assert f'width="{millimetres:.3f}mm"'.encode() in figure_file(spec, "svg", width)
+
+
+def test_an_unknown_column_is_named() -> None:
+    with pytest.raises(UnknownName, match="single"):
+        column_width("triple")

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 from thinkalike.comparison.analyses import Analysis
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.report import write_report
 from thinkalike.report.page import find_tables, page_data, polished, render
+from thinkalike.report.terms import TERMS, explained
 from thinkalike.stimuli.table import Stimuli
 
 EVIL = ("<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "{{ 7 * 7 }} \"q\" 'r' & {a}")
@@ -102,9 +104,9 @@ def test_styles_fetch_nothing(html: str) -> None:
 
 def test_the_answer_is_the_first_thing_after_the_title(planted: Comparison, html: str) -> None:
     header = html[html.index("<h1>") : html.index('<p class="facts">')]
-    said = " ".join(" ".join(Page(header).text).split())
-    first = said.index(planted.answer[0])
-    assert first < said.index(planted.answer[1].split(",")[0])
+    said = " ".join("".join(Page(header).text).split())
+    places = [said.index(part) for part in (planted.answer.alike, "Why?", "How sure is that?", "What next?")]
+    assert places == sorted(places)
     assert said.startswith("What makes alpha, beta and gamma think alike?")
 
 
@@ -165,7 +167,7 @@ def test_without_tables_that_is_said(page: Page) -> None:
 def evil(plant: Callable[..., Comparison]) -> Comparison:
     systems = dict.fromkeys(EVIL, 2)
     made = plant(systems, (*EVIL, "a.b[0]"), n_sentences=20, n_mapped=20)
-    return replace(made, answer=EVIL, settings={EVIL[0]: EVIL[1]}, versions={EVIL[1]: EVIL[0]})
+    return replace(made, settings={EVIL[0]: EVIL[1]}, versions={EVIL[1]: EVIL[0]})
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +259,19 @@ def test_other_analyses_are_shown_where_they_were_tried(comparison: Comparison) 
     spec = page_data(tried)["specs"]["dark"]["robustness"]
     assert len(spec["vconcat"]) == 3
     assert spec["datasets"]
+
+
+def test_terms_are_explained_where_they_stand(page: Page) -> None:
+    opened = [a["popovertarget"] for tag, a in page.elements if tag == "button" and "popovertarget" in a]
+    notes = {a["id"] for _, a in page.elements if a.get("class") == "explanation"}
+    assert len(notes) == len(TERMS)
+    assert set(opened) <= notes
+    assert {f"term-{list(TERMS).index(term)}" for term in ("features", "chance", "τ_w", "q")} <= set(opened)
+
+
+def test_a_term_is_a_button_once_and_never_within_markup_or_a_word() -> None:
+    marked = explained("Features, features; other-features <b title='features'>")
+    assert marked.count("<button") == 1
+    assert marked.startswith('<button type="button" class="term" popovertarget="term-0">Features</button>, f')
+    assert explained("mean τ_w").endswith("τ<sub>w</sub></button>")
+    assert explained(Markup('<i title="chance">no</i>')) == '<i title="chance">no</i>'

@@ -74,7 +74,7 @@ def test_explanation_shows_importances_contributions_and_their_sum(small: Compar
     found = explain(small.profiles["alpha"], 0, small.profiles["beta"], 2)
     rows = [row for rows in found.plot().to_dict()["datasets"].values() for row in rows]
     bars = {row["feature"]: row["contribution"] for row in rows if "contribution" in row}
-    assert bars.pop("τ_w") == pytest.approx(sum(bars.values()))
+    assert bars.pop("weighted τ") == pytest.approx(sum(bars.values()))
     scatter = {row["feature"]: (row["a"], row["b"]) for row in rows if "b" in row and "feature" in row}
     assert scatter["tense"] == pytest.approx(
         (small.profiles["alpha"].mean_importance[0, 4], small.profiles["beta"].mean_importance[2, 4])

@@ -112,7 +112,7 @@ def test_alt_texts_say_what_the_charts_show(planted: Comparison) -> None:
     assert "in the first" in alpha.score_alt
     assert "alpha × beta" in summary.system_pairs_alt
     assert " with other sentences" in summary.system_pairs_alt
-    assert summary.matrices[0].alt.startswith("Matrix of 27 by 27 layers coloured by τ_w from −")
+    assert summary.matrices[0].alt.startswith("Matrix of 27 by 27 layers coloured by weighted τ from −")
     assert "The strongest is between" in summary.correlations_alt
 
 
@@ -141,9 +141,9 @@ def test_correlations_that_are_unknown_are_said_to_be(planted: Comparison) -> No
 def test_agreement_stands_beside_what_smoothness_gives(planted: Comparison) -> None:
     (sentence,) = summarise(planted).agreements
     assert sentence == (
-        "The matrices of τ_w and ρ (RSA) order the pairs of layers alike at ρ = 0.49, ρ = 0.41 between "
-        "systems only. Layers that change as smoothly, but have nothing to do with each other, give 0.35 on "
-        "average (p = 0.012)."
+        "The matrices of weighted τ and ρ (RSA) order the pairs of layers alike at ρ = 0.49, ρ = 0.41 "
+        "between systems only. Layers that change as smoothly, but have nothing to do with each other, "
+        "give 0.35 on average (p = 0.012)."
     )
 
 
@@ -152,8 +152,8 @@ def test_agreements_of_several_matrices_make_a_table(planted: Comparison) -> Non
     header, first, second = summarise(
         replace(planted, agreements=(*planted.agreements, other))
     ).agreement_table
-    assert first == ("τ_w × ρ (RSA)", "0.49", "0.41", "0.35", "0.012")
-    assert second == ("τ_w × Procrustes", "0.49", "–", "0.35", "0.012")
+    assert first == ("weighted τ × ρ (RSA)", "0.49", "0.41", "0.35", "0.012")
+    assert second == ("weighted τ × Procrustes", "0.49", "–", "0.35", "0.012")
     assert len(header) == len(first)
 
 

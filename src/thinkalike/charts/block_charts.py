@@ -38,7 +38,7 @@ def system_pairs(
     base = alt.Chart(data).encode(
         x=alt.X(
             "value:Q",
-            title="mean τ_w over all pairs of layers",
+            title="mean weighted τ",
             scale=alt.Scale(domain=list(domain), nice=False),
             axis=alt.Axis(tickCount=5),
         ),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import altair as alt
 import pandas as pd
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered
+from thinkalike.labels import group_of
 from thinkalike.types import Json
 
 
@@ -111,8 +112,37 @@ def feature_correlations(
 def _boundaries(systems: Sequence[tuple[str, Sequence[str]]], theme: Theme) -> list[alt.Chart]:
     """Lines between the systems, in the colour of the surface, so that the blocks stand apart."""
     edges = pd.DataFrame({"edge": _starts(systems)[1:-1]})
-    rule = alt.Chart(edges).mark_rule(color=theme.surface, strokeWidth=3)
-    return [rule.encode(x=alt.X("edge:Q", axis=None)), rule.encode(y=alt.Y("edge:Q", axis=None))]
+    rules = [alt.Chart(edges).mark_rule(color=theme.surface, strokeWidth=3)]
+    blocks = pd.DataFrame({"edge": _block_edges(systems)}, dtype=float)
+    if len(blocks):
+        rules.append(alt.Chart(blocks).mark_rule(color=theme.surface, strokeWidth=1))
+    return [
+        rule.encode(**{axis: edge})
+        for rule in rules
+        for axis, edge in (("x", alt.X("edge:Q", axis=None)), ("y", alt.Y("edge:Q", axis=None)))
+    ]
+
+
+def _blocks(layers: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Blocks of which the layers are parts, heads say: name, first place, one past the last; none if not."""
+    if all(group_of(layer) == layer for layer in layers):
+        return []
+    found, first = [], 0
+    for name, run in groupby(layers, group_of):
+        end = first + len(list(run))
+        found.append((name, first, end))
+        first = end
+    return found
+
+
+def _block_edges(systems: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
+    """Where a block begins within a system whose layers are parts of blocks."""
+    starts = _starts(systems)[:-1]
+    return [
+        start + first
+        for (_, layers), start in zip(systems, starts, strict=True)
+        for _, first, _ in _blocks(layers)[1:]
+    ]
 
 
 def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Theme) -> list[alt.Chart]:
@@ -125,12 +155,12 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
             "share": [(b - a) / starts[-1] for a, b in pairwise(starts)],
         }
     )
+    # The first and the last layer of a system keep to its side of the boundary, or two systems' would touch.
     ticks = pd.DataFrame(
         [
-            {"name": layer, "middle": start + k + 0.5}
+            tick
             for (_, layers), start in zip(systems, starts[:-1], strict=True)
-            for k, layer in enumerate(layers)
-            if k % every == 0 and (k == 0 or len(layers) - k > every / 2)  # not beside the next 0
+            for tick in _ticks(layers, start, every)
         ]
     )
     name = alt.Chart(names).encode(text="name:N")
@@ -141,9 +171,38 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     return [
         name.mark_text(baseline="bottom", dy=-17, **large).encode(x=across, y=alt.value(0)),
         name.mark_text(baseline="bottom", angle=270, dy=-17, **large).encode(y=down, x=alt.value(0)),
-        tick.mark_text(baseline="bottom", dy=-4, **small).encode(x=across, y=alt.value(0)),
-        tick.mark_text(align="right", dx=-5, **small).encode(y=down, x=alt.value(0)),
+        tick.mark_text(
+            baseline="bottom", align=alt.expr("datum.align"), dx=alt.expr("datum.shift"), dy=-4, **small
+        ).encode(x=across, y=alt.value(0)),
+        tick.mark_text(
+            align="right", baseline=alt.expr("datum.baseline"), dx=-5, dy=alt.expr("datum.shift"), **small
+        ).encode(y=down, x=alt.value(0)),
     ]
+
+
+def _ticks(layers: Sequence[str], start: int, every: int) -> list[Json]:
+    """Labels of layers; where they are parts of blocks, of the blocks."""
+    blocks = _blocks(layers)
+    if blocks:
+        step = max(1, every * len(blocks) // len(layers))
+        return [
+            {"name": name, "middle": start + (first + end) / 2, **_kept_within(1, 3)}
+            for name, first, end in blocks[::step]
+        ]
+    return [
+        {"name": layer, "middle": start + k + 0.5, **_kept_within(k, len(layers))}
+        for k, layer in enumerate(layers)
+        if k == len(layers) - 1 or (k % every == 0 and len(layers) - 1 - k >= every)
+    ]
+
+
+def _kept_within(place: int, n_layers: int) -> Json:
+    """How the label of a layer stands to its place."""
+    if n_layers > 1 and place == 0:
+        return {"align": "left", "baseline": "top", "shift": -3}
+    if n_layers > 1 and place == n_layers - 1:
+        return {"align": "right", "baseline": "bottom", "shift": 3}
+    return {"align": "center", "baseline": "middle", "shift": 0}
 
 
 def _starts(systems: Sequence[tuple[str, Sequence[str]]]) -> list[int]:

@@ -98,7 +98,7 @@ def contribution_bars(
     *,
     features: Sequence[str],
     domain: tuple[float, float],
-    total: str = "τ_w",
+    total: str = "weighted τ",
     title: str = "",
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
@@ -106,7 +106,8 @@ def contribution_bars(
 
     Parameters
     ----------
-    data : rows of `feature`, `contribution`; the row whose feature is `total` is the sum.
+    data : rows of `feature`, `contribution` and `matters`: whether it is important in one of the two, or else
+        its bar is grey. The row whose feature is `total` is the sum.
     """
     last = f"datum.feature === {total!r}"
     scale = alt.Scale(domain=[*features, total], range=[*theme.feature_colors(len(features)), theme.ink])
@@ -125,13 +126,17 @@ def contribution_bars(
     )
     x = alt.X(
         "contribution:Q",
-        title="contribution to τ_w",
+        title="contribution to weighted τ",
         scale=alt.Scale(domain=list(domain), nice=False),
         axis=alt.Axis(tickCount=5),
     )
     bars = base.mark_bar(height=alt.RelativeBandSize(0.66)).encode(
         x=x,
-        color=alt.Color("feature:N", scale=scale, legend=None),
+        color=alt.condition(
+            f"datum.matters || {last}",
+            alt.Color("feature:N", scale=scale, legend=None),
+            alt.value(theme.rule),
+        ),
         tooltip=["feature:N", alt.Tooltip("contribution:Q", format="+.3f")],
     )
     # Beside the bar, or on the other side of the line, where no name of a feature is in the way; at the end

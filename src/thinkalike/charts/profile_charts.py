@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
+from thinkalike.labels import group_of
 
 
 def importance_profile(
@@ -23,7 +24,8 @@ def importance_profile(
 
     Parameters
     ----------
-    data : rows of `place` (0, 1, …), `layer`, `feature`, `importance`, `low`, `high`.
+    data : rows of `place` (0, 1, …), `layer`, `feature`, `importance`, `low`, `high`; `matters`, or else the
+        line is grey; `named`, where the name of the feature stands beside its line.
     features : in the order that gives each its colour.
     domain : the axis of importance; give the same to every system, so that they can be read together.
 
@@ -33,7 +35,11 @@ def importance_profile(
     faded = alt.condition("focus === '' || datum.feature === focus", alt.value(1.0), alt.value(0.12))
     base = alt.Chart(data).encode(
         x=_layer_axis(layers),
-        color=feature_color(features, theme, legend=_legend(len(features)) if legend else None),
+        color=alt.condition(
+            "datum.matters || datum.feature === focus",
+            feature_color(features, theme, legend=_legend(len(features)) if legend else None),
+            alt.value(theme.muted),
+        ),
     )
     y = alt.Y(
         "importance:Q", title="importance (drop in ρ)", scale=alt.Scale(domain=list(domain), nice=False)
@@ -41,7 +47,9 @@ def importance_profile(
     band = base.mark_area(opacity=0.16, clip=True).encode(
         y=alt.Y("low:Q", title="importance (drop in ρ)"), y2="high:Q", fillOpacity=faded
     )
-    lines = base.mark_line(strokeWidth=2, clip=True).encode(y=y, opacity=faded, order="place:Q")
+    lines = base.mark_line(strokeWidth=2, clip=True).encode(
+        y=y, opacity=faded, order="place:Q", detail="feature:N"
+    )
     points = base.mark_point(filled=True, size=26, opacity=1).encode(
         y=y,
         opacity=faded,
@@ -53,7 +61,16 @@ def importance_profile(
             alt.Tooltip("high:Q", format=".3f"),
         ],
     )
-    return layered(band, lines, points, width=300, height=230, title=title).add_params(focus)
+    named = base.transform_filter("datum.named").encode(y=y, text="feature:N", opacity=faded)
+    early = f"datum.place < {len(layers) / 2}"
+    names = named.mark_text(
+        align=alt.expr(f"{early} ? 'left' : 'right'"),
+        dx=alt.expr(f"{early} ? -4 : 4"),
+        dy=-8,
+        baseline="bottom",
+        fontWeight=600,
+    )
+    return layered(band, lines, points, names, width=300, height=230, title=title).add_params(focus)
 
 
 def score_profile(
@@ -99,7 +116,17 @@ def score_profile(
 
 
 def _layer_axis(layers: Sequence[str]) -> alt.X:
+    """A place for each layer; of the parts of a block only the first is labelled, by the block."""
     axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, title="layer")
+    first = list({group_of(layer): layer for layer in reversed(layers)}.values())[::-1]
+    if len(first) < len(layers):
+        axis = alt.Axis(
+            labelAngle=0,
+            labelOverlap=True,
+            title="block, and the parts of each",
+            values=first,
+            labelExpr="split(datum.value, '.')[0]",
+        )
     return alt.X("layer:O", sort=list(layers), axis=axis, scale=alt.Scale(type="point", padding=0.3))
 
 

@@ -47,7 +47,7 @@ def specification_curve(
         .mark_rule(strokeWidth=STEP - 4, opacity=0.5, color=theme.rule)
         .encode(x=bare)
     )
-    y = alt.Y("value:Q", title="mean τ_w", scale=alt.Scale(zero=False, nice=True))
+    y = alt.Y("value:Q", title="mean weighted τ", scale=alt.Scale(zero=False, nice=True))
     lines = base.mark_line(strokeWidth=1, opacity=0.5).encode(
         x=bare, y=y, color=alt.Color("pair:N", scale=marks, title=None)
     )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
+from altair.utils.schemapi import UndefinedType
 
 from thinkalike.charts.theme import LIGHT, SHAPES, Data, Theme, colour_bar, layered
-from thinkalike.types import Chart
 
 FLOOR, CEILING = "floor: the top with itself", "ceiling: an untrained bottom"
 
@@ -80,7 +80,7 @@ def penalty_lines(
     return layered(bands, lines, points, width=420, height=260, title=title)
 
 
-def _whole(data: Data) -> Chart:
+def _whole(data: Data) -> list[int] | UndefinedType:
     """Ticks at the layers and nowhere between: few of them make Vega fill the axis with halves."""
     return (
         sorted({int(layer) for layer in data["layer"]}) if isinstance(data, pd.DataFrame) else alt.Undefined

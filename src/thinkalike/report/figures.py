@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 
 from thinkalike.charts.block_charts import UNTRAINED, system_pairs
-from thinkalike.charts.drawing import drawn
+from thinkalike.charts.drawing import figure_file
 from thinkalike.charts.heatmap import feature_correlations
 from thinkalike.charts.map_charts import word_map
 from thinkalike.charts.pair import contribution_bars, importance_scatter
@@ -29,6 +29,8 @@ from thinkalike.types import Json
 from thinkalike.wording import readable
 
 FORMATS = ("png", "svg", "pdf")
+COLUMNS = {"single": 89.0, "double": 183.0}
+"""Millimetres: the columns of Nature, which fit most journals"""
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 Frames = Mapping[str, pd.DataFrame]
 Source = Callable[[str], Data]
@@ -178,22 +180,32 @@ def write_figures(
     directory: str | os.PathLike[str],
     *,
     format: str = "png",
+    width: str | None = None,
     pairs: list[Pick] | None = None,
 ) -> list[Path]:
     """Write every chart into `directory` as PNG, SVG or PDF.
 
-    Of the pairs of layers those in `pairs`, which are the extremes unless given.
+    Of the pairs of layers those in `pairs`, which are the extremes unless given. `width` is a column of a
+    journal (`COLUMNS`): single or double; without one, charts are as wide as on the page.
     """
     check_format(format)
+    millimetres = None if width is None else column_width(width)
     directory = Path(directory)
     written = []
     with progress("Figures", None) as step:
         for name, chart in figures(comparison, picks(comparison) if pairs is None else pairs):
             path = directory / f"{name}.{format}"
-            write_bytes(drawn(chart, format, **({"ppi": 200} if format == "png" else {})), path)
+            write_bytes(figure_file(chart.to_dict(), format, millimetres), path)
             written.append(path)
             step.advance()
     return written
+
+
+def column_width(name: str) -> float:
+    """The millimetres of a column of a journal."""
+    if name not in COLUMNS:
+        raise UnknownName.among("width of figures", name, COLUMNS)
+    return COLUMNS[name]
 
 
 def check_format(format: str) -> None:

@@ -13,13 +13,15 @@ from thinkalike.comparison.chart_tables import (
     by_importance,
     cell_table,
     colour_order,
+    important_in_one,
     layer_map_table,
     profile_table,
     score_table,
     system_map_table,
 )
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.similarity_matrix import FEATURES, stacked_importance
+from thinkalike.comparison.feature_similarity import stacked_importance
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.labels import Floats
 from thinkalike.wording import p_text, readable
@@ -117,7 +119,14 @@ def bar_frame(comparison: Comparison, i: int, j: int) -> pd.DataFrame:
     """Contributions to the τ_w of two layers, and their sum."""
     parts = comparison.contributions[i, j]
     names = [readable(name) for name in comparison.features]
-    return pd.DataFrame({"feature": [*names, TOTAL], "contribution": [*parts, parts.sum()]})
+    importance = row_importance(comparison)
+    return pd.DataFrame(
+        {
+            "feature": [*names, TOTAL],
+            "contribution": [*parts, parts.sum()],
+            "matters": [*important_in_one(importance[i], importance[j]), True],
+        }
+    )
 
 
 def contribution_domain(comparison: Comparison) -> tuple[float, float]:

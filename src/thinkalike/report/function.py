@@ -138,7 +138,7 @@ def _view(k: int, views: ThreeViews, result: StitchResult) -> View:
         if np.isfinite(one.rho)
     )
     captions = {
-        FEATURES: ("By features", "the same features matter: τ_w"),
+        FEATURES: ("By features", "the same features matter: weighted τ"),
         views.geometry: (f"By geometry ({measure_name(views.geometry)})", "the same items are near"),
         FUNCTION: ("By function", "the bluer, the less is lost"),
     }

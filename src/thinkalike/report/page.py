@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import jinja2
 import pandas as pd
-import vl_convert
 from markupsafe import Markup, escape
 
 import thinkalike
+from thinkalike.charts.notebook import chart_library
 from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.files import seal_of, write_text
 from thinkalike.progress import progress
@@ -26,6 +26,7 @@ from thinkalike.report.figures import page_specs
 from thinkalike.report.function import FunctionSection, find_stitchings, function_section, stitching_files
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
+from thinkalike.report.terms import TERMS, explained, typeset
 from thinkalike.stitching.result import StitchResult
 from thinkalike.types import Json
 from thinkalike.wording import readable
@@ -132,7 +133,7 @@ def render(
             data=data,
             library=library,
             css=asset("report.css"),
-            js=asset("report.js"),
+            js=asset("report.js") + asset("downloads.js"),
             css_variables=css_variables,
             themes=THEMES,
             shapes=SHAPES,
@@ -171,6 +172,7 @@ def page_data(comparison: Comparison, section: FunctionSection | None = None) ->
             if words is not None
         ],
         "total": TOTAL,
+        "matters": MATTERS,
         "measure": FEATURES,
         "labels": {name: value_label(name) for name in comparison.matrices},
         "kinds": {name: matrix.kind for name, matrix in comparison.matrices.items()},
@@ -190,7 +192,7 @@ def find_tables(directory: Path) -> dict[str, list[str]]:
 def polished(text: str) -> Markup:
     """Text with its asides in parentheses set back, and no break within a number or a hyphenated name."""
     html = str(escape(re.sub(r"(?<=\d) (?=%)|(?<=[=<]) (?=[\d−])|(?<=\w) (?=[=<] )", "\u00a0", text)))
-    html = re.sub(r"(?<![\w-])\w+(?:-\w+)+(?![\w-])", r'<span class="nb">\g<0></span>', html)
+    html = re.sub(r"(?<![\w-])(?:\w+(?:-\w+)+|--[\w-]+)(?![\w-])", r'<span class="nb">\g<0></span>', html)
     return Markup(re.sub(r"\([^()]*\)", r'<span class="aside">\g<0></span>', html))
 
 
@@ -201,12 +203,6 @@ def css_variables(theme: Theme) -> str:
     colors |= {f"feature-{k}": color for k, color in enumerate(theme.features)}
     colors |= {f"system-{k}": color for k, color in enumerate(theme.systems)}
     return " ".join(f"--{name}: {color};" for name, color in colors.items())
-
-
-@cache
-def chart_library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, from the copy that vl-convert carries."""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _records(table: pd.DataFrame) -> list[Json]:
@@ -239,4 +235,7 @@ def environment(templates: Path) -> jinja2.Environment:
     }
     environment.globals["font"] = FONT
     environment.filters["polished"] = polished
+    environment.filters["explained"] = explained
+    environment.filters["typeset"] = typeset
+    environment.globals["terms"] = TERMS
     return environment

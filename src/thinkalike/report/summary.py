@@ -9,6 +9,7 @@ from pathlib import PurePath
 import numpy as np
 import pandas as pd
 
+from thinkalike.comparison.answer import Answer
 from thinkalike.comparison.chart_tables import measure_name, measure_title, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.inference.agreement import Agreement
@@ -36,6 +37,7 @@ class SystemPair:
     label: str
     mean: str
     range: str
+    ceiling: str
     q: str
     untrained: str
     best_layers: str
@@ -96,7 +98,7 @@ class Summary:
     """What the page says, in the order in which it says it."""
 
     title: str
-    answer: tuple[str, ...]
+    answer: Answer
     tried: tuple[TriedConclusion, ...]
     """Conclusions under other analyses, where these were asked for"""
     left_out: tuple[tuple[str, str], ...]
@@ -135,7 +137,7 @@ def summarise(comparison: Comparison) -> Summary:
     order = frames.feature_order(comparison)
     return Summary(
         title=_title(comparison),
-        answer=comparison.sentences,
+        answer=comparison.answer,
         tried=_tried(comparison),
         left_out=() if comparison.tried is None else tuple(comparison.tried.left_out.items()),
         facts=_facts(comparison),
@@ -226,6 +228,7 @@ def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
         label=frames.pair_label(block),
         mean=number(block.mean),
         range="" if np.isnan(block.low) else f"{number(block.low)} to {number(block.high)}",
+        ceiling=number(block.ceiling),
         q="–" if np.isnan(block.q) else _bare(p_text(block.q)),
         untrained=number(block.control) if np.isfinite(block.control) else "",
         best_layers=f"{block.a}:{block.layer_a} × {block.b}:{block.layer_b}",
@@ -253,7 +256,7 @@ def _bare(text: str) -> str:
 
 def _system_pairs_alt(blocks: list[BlockTest]) -> str:
     values = [f"{frames.pair_label(b)} {_with_ends(b)}" for b in blocks]
-    return f"Dot plot of mean τ_w between systems: {'; '.join(values)}."
+    return f"Dot plot of mean weighted τ between systems: {'; '.join(values)}."
 
 
 def _matrix(comparison: Comparison, measure: str) -> Matrix:

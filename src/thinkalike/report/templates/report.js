@@ -29,7 +29,7 @@
   }
 
   function sentence(i, j) {
-    if (i === j) return "This is one layer against itself: τ_w is 1 by definition. Choose two different layers.";
+    if (i === j) return "This is one layer against itself: the weighted τ is 1 by definition. Choose two different layers.";
     const [first, second] = i < j ? [i, j] : [j, i];
     const names = { "{a}": data.names[first], "{b}": data.names[second] };
     return data.sentences[data.sentence[pairIndex(i, j)]].replace(/\{[ab]\}/g, (key) => names[key]);
@@ -47,9 +47,16 @@
     return data.features.map((feature, k) => ({ feature, a: data.importance[pair.i][k], b: data.importance[pair.j][k] }));
   }
 
+  // Of the importance of a layer; negative ones count as 0.
+  function share(row, k) {
+    const positive = data.importance[row].map((value) => Math.max(0, value ?? 0));
+    const total = positive.reduce((sum, value) => sum + value, 0);
+    return total > 0 ? positive[k] / total : 0;
+  }
+
   function bars() {
     const parts = contributions(pair.i, pair.j);
-    const rows = data.features.map((feature, k) => ({ feature, contribution: parts[k] }));
+    const rows = data.features.map((feature, k) => ({ feature, contribution: parts[k], matters: share(pair.i, k) >= data.matters || share(pair.j, k) >= data.matters }));
     return [...rows, { feature: data.total, contribution: entry(data.matrices[data.measure], pair.i, pair.j) }];
   }
 
@@ -139,6 +146,7 @@
       if (turns.get(box) !== turn) return finalize(); // drawn anew in the meantime
       views.get(box)?.finalize();
       views.set(box, view);
+      box.vegaView = view; // for what saves it as a file
       sendSignals(box);
     });
   }
@@ -183,7 +191,7 @@
     if (known(tau)) {
       const [low, high] = [entry(data.low, i, j), entry(data.high, i, j)];
       const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
-      lines.push([fixed(tau), `likeness by features, τ_w${range}`]);
+      lines.push([fixed(tau), `likeness by features, weighted τ${range}`]);
     }
     const p = entry(data.p_block, i, j);
     if (known(p) && i !== j) {
@@ -217,7 +225,7 @@
     byId("row").value = pair.i;
     byId("column").value = pair.j;
     const peek = document.querySelector(".peek");
-    peek.textContent = `${a} and ${b}: τ_w ${lines.length ? lines[0][0] : "unknown"} · why ↓`;
+    peek.textContent = `${a} and ${b}: weighted τ ${lines.length ? lines[0][0] : "unknown"} · why ↓`;
     byId("announce").textContent = `${a} and ${b}. ${lines.map(([value, meaning]) => `${value}, ${meaning}`).join(". ")}. ${byId("sentence").textContent}`;
     describeCharts(a, b);
   }
@@ -229,7 +237,7 @@
     const other = ranked(scatter(), "b").map((row) => row.feature).join(", ");
     label("scatter", `Scatter of feature importance. Highest in ${a}: ${top}. Highest in ${b}: ${other}.`);
     const parts = bars().filter((row) => known(row.contribution)).map((row) => `${row.feature} ${fixed(row.contribution)}`);
-    label("bars", `Bars of what each feature adds to τ_w: ${parts.join(", ")}.`);
+    label("bars", `Bars of what each feature adds to the weighted τ: ${parts.join(", ")}.`);
     if (!data.words) return;
     for (const [side, name, row] of [["a", a, pair.i], ["b", b, pair.j]]) {
       const [x, y] = data.words.explained[row];
