@@ -40,6 +40,7 @@ ORDER = [
     "stitching",
     "inference",
     "comparison",
+    "populations",
     "report",
     "recipes",
     "cli",

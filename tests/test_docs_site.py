@@ -24,7 +24,20 @@ FOUND = {
     "verdicts": {"agrees": 1, "differs": 1, "cannot be tested": 0},
     "statements": [
         {"paper": "a < b", "found": "1 < 2", "verdict": "agrees", "numbers": {"a|b": 0.5}, "beyond": False},
-        {"paper": "open", "found": "not so", "verdict": "differs", "numbers": {}, "beyond": True},
+        {
+            "paper": "open",
+            "found": "not so",
+            "verdict": "differs",
+            "numbers": {},
+            "beyond": True,
+            "rule": {
+                "effect": "a − b",
+                "in_words": "agrees from 0.1 on",
+                "written": "2026-11-17",
+                "earlier": ["from 0.2 on"],
+            },
+            "sensitivity": {"agree": 3, "n": 4, "otherwise": ["cosine"]},
+        },
     ],
     "figures": [
         {"name": "one", "title": "One", "caption": "With *stars*", "of_paper": "Figure 1"},
@@ -137,7 +150,7 @@ def test_findings_fill_the_gallery(gallery: Any, tmp_path: Path) -> None:
     assert '| a &lt; b | <span class="verdict agrees">agrees</span> | 1 &lt; 2<br>' in page
     assert "<small>a&#124;b 0.5</small> |" in page
     assert page.index("What the paper says") < page.index("a&#124;b") < page.index("Beyond the paper")
-    assert '| open | <span class="verdict differs">differs</span> | not so |' in page
+    assert '| open | <span class="verdict differs">differs</span><br><small>3 of 4' in page
     assert "## One (Figure 1)\n\n![One](figures/one.png)\n\nWith \\*stars\\*" in page
     assert "No file" not in page
     assert "| – | −2 |" in page
@@ -146,8 +159,36 @@ def test_findings_fill_the_gallery(gallery: Any, tmp_path: Path) -> None:
     assert "![A planted recipe](planted/figures/one.png)" in gallery.overview(tmp_path)
 
 
-def test_every_recipe_has_a_page_in_the_navigation(gallery: Any) -> None:
-    config = SimpleNamespace(nav=[{"Home": "index.md"}, {"Gallery": ["gallery/index.md"]}])
+def test_rules_and_other_analyses_stand_beside_a_verdict(gallery: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
+    page = gallery.page(RECIPE, folder)
+    assert "3 of 4 analyses" in page
+    assert "agrees from 0.1 on (rule of 2026-11-17). Before: from 0.2 on" in page
+    assert "older inference" not in page
+    ruleless = {**FOUND, "statements": FOUND["statements"][:1]}  # type: ignore[index]
+    (folder / "findings.json").write_text(json.dumps(ruleless), encoding="utf-8")
+    assert "This page is of the older inference" in gallery.page(RECIPE, folder)
+
+
+def test_a_run_on_pretrained_models_has_a_page_of_its_own_before_the_others(
+    gallery: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "planted-real").mkdir()
+    (tmp_path / "planted-real" / "findings.json").write_text(json.dumps({**FOUND, "scale": "real"}), "utf-8")
+    assert list(gallery.pages(tmp_path)) == ["planted-real", "planted"]
+    page = gallery.page(RECIPE, tmp_path / "planted-real")
+    assert "# A planted recipe On pretrained models" in page
+    assert "thinkalike reproduce planted --scale real" in page
+    overview = gallery.overview(tmp_path)
+    assert overview.index("(planted-real/index.md)") < overview.index("(planted/index.md)")
+
+
+def test_every_recipe_has_a_page_in_the_navigation(gallery: Any, tmp_path: Path) -> None:
+    config = SimpleNamespace(
+        nav=[{"Home": "index.md"}, {"Gallery": ["gallery/index.md"]}], docs_dir=str(tmp_path)
+    )
     assert gallery.on_config(config).nav[1] == {
         "Gallery": ["gallery/index.md", {"planted": "gallery/planted/index.md"}]
     }

@@ -26,7 +26,8 @@ from thinkalike.measures import MEASURES
 from thinkalike.measures.measure_table import layer_measures
 from thinkalike.recipes import RECIPES
 from thinkalike.registry import PluginWarning
-from thinkalike.systems.architectures import ARCHITECTURES, SITES
+from thinkalike.systems.architectures import ARCHITECTURES
+from thinkalike.systems.sites import SITES
 
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
@@ -47,7 +48,7 @@ whole = cross_validate(stimuli, X, importance="drop").importance
 np.testing.assert_allclose(half, whole / 2)
 
 assert ARCHITECTURES["tiny_tower"].blocks == "storeys"
-assert ARCHITECTURES["tiny_tower"].site_paths("mlp", None) == ("think",)
+assert SITES["mlp"].paths_in(ARCHITECTURES["tiny_tower"], None) == ("think",)
 assert RECIPES["tiny-recipe"].title == "A tiny experiment"
 inner = ta.extract(MODEL, stimuli, site="mlp-inner")
 assert inner[1].shape[1] == 4 * ta.extract(MODEL, stimuli)[1].shape[1]
@@ -119,7 +120,7 @@ def test_what_a_registry_refuses() -> None:
         ("thinkalike.pairs.distances:DISTANCES", "give a function"),
         ("thinkalike.encoding.importance:IMPORTANCES", "give a function"),
         ("thinkalike.systems.architectures:ARCHITECTURES", "give an Architecture"),
-        ("thinkalike.systems.architectures:SITES", "give a function"),
+        ("thinkalike.systems.sites:SITES", "give a Site, or a function"),
         ("thinkalike.recipes.recipe_registry:RECIPES", "give a Recipe of that name"),
     ],
 )

@@ -14,6 +14,7 @@ PACKAGES = [
     "thinkalike.comparison",
     "thinkalike.encoding",
     "thinkalike.measures",
+    "thinkalike.populations",
     "thinkalike.systems",
     "thinkalike.systems.bundled",
     "thinkalike.streaming",

@@ -17,7 +17,7 @@ import transformers as tf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from thinkalike.stimuli import Stimuli
-from thinkalike.systems.architectures import Stack, layers_of
+from thinkalike.systems.stack import Stack, layers_of
 
 WIDTH, N_TOKENS = 32, 320
 TEXTS = [
@@ -39,7 +39,27 @@ SIZES: dict[str, Any] = {
     "eos_token_id": 3,
     "pad_token_id": 0,
 }
-GROUPED: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 8}
+SHARED: dict[str, Any] = {**SIZES, "num_key_value_heads": 2}
+GROUPED: dict[str, Any] = {**SHARED, "head_dim": 8}
+EXPERTS: dict[str, Any] = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+LATENT_ATTENTION: dict[str, Any] = {
+    **SIZES,
+    "num_key_value_heads": 4,
+    "first_k_dense_replace": 1,  # the first block has no experts
+    "kv_lora_rank": 8,
+    "q_lora_rank": 8,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 8,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "moe_intermediate_size": 16,
+}
+TOWER: dict[str, Any] = {
+    name: SIZES[name]
+    for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+}
 SPEECH: dict[str, Any] = {
     **{name: SIZES[name] for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")},
     "intermediate_size": 48,
@@ -173,14 +193,14 @@ TINY: dict[str, Tiny] = {
         update=ADDED,
     ),
     "qwen2": Tiny(
-        lambda: tf.Qwen2Config(**{k: v for k, v in GROUPED.items() if k != "head_dim"}),
+        lambda: tf.Qwen2Config(**SHARED),
         kind="bytes",
         hidden_states="normed",
         update=ADDED,
     ),
     "qwen3": Tiny(lambda: tf.Qwen3Config(**GROUPED), kind="bytes", hidden_states="normed", update=ADDED),
     "phi3": Tiny(
-        lambda: tf.Phi3Config(**{k: v for k, v in GROUPED.items() if k != "head_dim"}),
+        lambda: tf.Phi3Config(**SHARED),
         kind="spaces",
         hidden_states="normed",
         update=ADDED,
@@ -190,6 +210,58 @@ TINY: dict[str, Tiny] = {
         kind="spaces",
         hidden_states="normed",
         update=ADDED,
+    ),
+    **{
+        name: Tiny(config, kind="bytes", hidden_states="normed", update=ADDED)
+        for name, config in {
+            "olmo": lambda: tf.OlmoConfig(**SHARED),
+            "olmo2": lambda: tf.Olmo2Config(**SHARED),
+            "olmo3": lambda: tf.Olmo3Config(**SHARED),
+            "qwen2_moe": lambda: tf.Qwen2MoeConfig(
+                **SHARED, **EXPERTS, mlp_only_layers=[0], shared_expert_intermediate_size=16
+            ),
+            "qwen3_moe": lambda: tf.Qwen3MoeConfig(**GROUPED, **EXPERTS, mlp_only_layers=[0]),
+            "olmoe": lambda: tf.OlmoeConfig(**SHARED, num_experts=4, num_experts_per_tok=2),
+            "deepseek_v2": lambda: tf.DeepseekV2Config(**LATENT_ATTENTION, n_group=1, topk_group=1),
+            "deepseek_v3": lambda: tf.DeepseekV3Config(**LATENT_ATTENTION, n_group=2, topk_group=1),
+            "gpt_oss": lambda: tf.GptOssConfig(
+                **GROUPED,
+                num_local_experts=4,
+                num_experts_per_tok=2,
+                sliding_window=4,
+                rope_parameters={"rope_type": "default", "rope_theta": 150000.0},
+            ),
+        }.items()
+    },
+    "falcon_h1": Tiny(
+        lambda: tf.FalconH1Config(
+            **SHARED,
+            mamba_d_ssm=32,
+            mamba_n_heads=4,
+            mamba_d_head=8,
+            mamba_n_groups=1,
+            mamba_d_state=4,
+            mamba_chunk_size=8,
+            attention_out_multiplier=0.5,
+            ssm_out_multiplier=2.0,
+        ),
+        kind="spaces",
+        hidden_states="normed",
+    ),
+    "jamba": Tiny(
+        lambda: tf.JambaConfig(
+            **SHARED | {"num_hidden_layers": 4},
+            attn_layer_period=2,
+            attn_layer_offset=1,
+            expert_layer_period=2,
+            expert_layer_offset=1,
+            num_experts=4,
+            mamba_d_state=4,
+            mamba_dt_rank=4,
+        ),
+        kind="spaces",
+        hidden_states="normed",
+        update=("attention", ".mamba", "mlp"),
     ),
     "gemma": Tiny(lambda: tf.GemmaConfig(**GROUPED), kind="spaces", hidden_states="normed", update=ADDED),
     "gemma2": Tiny(
@@ -290,6 +362,28 @@ TINY: dict[str, Tiny] = {
         norm_hidden=True,
         update=ADDED,
     ),
+    "dinov2": Tiny(
+        lambda: tf.Dinov2Config(
+            hidden_size=WIDTH,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            mlp_ratio=2,
+            image_size=32,
+            patch_size=8,
+            layerscale_value=0.5,
+        ),
+        kind="image",
+        norm_hidden=True,
+        update=ADDED,
+    ),
+    "clip, text": Tiny(lambda: _clip(), kind="spaces", part="text", norm_hidden=True, update=ADDED),
+    "clip, vision": Tiny(lambda: _clip(), kind="image", part="vision", update=ADDED),
+    "clip_text_model": Tiny(
+        lambda: tf.CLIPTextConfig(**SIZES), kind="spaces", norm_hidden=True, update=ADDED
+    ),
+    "clip_vision_model": Tiny(
+        lambda: tf.CLIPVisionConfig(**TOWER, image_size=32, patch_size=8), kind="image", update=ADDED
+    ),
     "convnext": Tiny(
         lambda: tf.ConvNextConfig(
             hidden_sizes=[8, 16, 24, WIDTH], depths=[1, 1, 2, 1], patch_size=2, layer_scale_init_value=1.0
@@ -330,6 +424,11 @@ def _t5() -> Any:
         eos_token_id=3,
         decoder_start_token_id=0,
     )
+
+
+def _clip() -> Any:
+    vision = {**TOWER, "image_size": 32, "patch_size": 8}
+    return tf.CLIPConfig(text_config=dict(SIZES), vision_config=vision, projection_dim=16)
 
 
 def _nano() -> Any:

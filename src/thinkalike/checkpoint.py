@@ -10,7 +10,7 @@ import numpy as np
 
 from thinkalike.errors import DamagedFile
 from thinkalike.files import read_arrays, write_arrays
-from thinkalike.types import Facts, Json
+from thinkalike.types import Json
 
 
 class Checkpoint:
@@ -43,7 +43,7 @@ class Checkpoint:
         """Whether it is time to save again."""
         return time.monotonic() - self._saved >= self.seconds_between
 
-    def save(self, arrays: Mapping[str, np.ndarray], about: Facts) -> None:
+    def save(self, arrays: Mapping[str, np.ndarray], about: Mapping[str, object]) -> None:
         write_arrays(dict(arrays), self.path, about={"key": self.key, **about})
         self._saved = time.monotonic()
 

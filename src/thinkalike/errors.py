@@ -8,6 +8,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST_KNOWN = 80
+"""Names that a message lists; of more, the first and the last"""
+
 
 class ThinkalikeError(Exception):
     """The root of the tree: catch this to catch all of it.
@@ -37,6 +40,8 @@ class UnknownName(InvalidInput):
         by_letters = {k.lower(): k for k in names}
         close = difflib.get_close_matches(str(name).lower(), by_letters, n=1)
         hint = f" Did you mean {by_letters[close[0]]!r}?" if close else ""
+        if len(names) > MOST_KNOWN:  # all heads of a model, say
+            names = [*names[:3], "…", *names[-3:]]
         return cls(f"There is no {what} {str(name)!r}.{hint} Known: {', '.join(names)}.")
 
 
@@ -50,6 +55,10 @@ class StoreError(ThinkalikeError):
 
 class DamagedFile(StoreError):
     """A file of ours that is missing, or not what was written there; who can makes it anew."""
+
+
+class WorkFailed(ThinkalikeError):
+    """Some of the tasks that were sent to workers failed; what the others made is kept."""
 
 
 class MissingExtra(ThinkalikeError, ImportError):

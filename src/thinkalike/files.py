@@ -39,6 +39,7 @@ MARK = b"thinkalike-sha256:"
 ZEROS = b"0" * 64
 SEAL = "seal"
 """The key of the seal in JSON, and after `thinkalike.` in Parquet"""
+FOLDER_SEALS = "seals.json"
 ANEW = "delete it and make it anew"
 
 _number = itertools.count()
@@ -91,6 +92,24 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
 
 
+def seal_folder(folder: Path) -> None:
+    """Note the digest of every file of a folder that others wrote, such as a model."""
+    write_json(_digests(folder), folder / FOLDER_SEALS)
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether the folder holds what it held when it was sealed."""
+    try:
+        return read_json(folder / FOLDER_SEALS) == _digests(folder)
+    except DamagedFile:
+        return False
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != FOLDER_SEALS)
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
 @contextmanager
 def writing(path: Path | str) -> Iterator[None]:
     """Say what the system's refusal to write at `path` means for the user."""
@@ -107,7 +126,7 @@ def writing(path: Path | str) -> Iterator[None]:
         raise StoreError(f"{path} cannot be written ({reason}): {out}.") from error
 
 
-def write_json(content: Facts, path: Path) -> str:
+def write_json(content: Mapping[str, object], path: Path) -> str:
     """Write plain values with indentation, NaN as null; returns the seal.
 
     Examples
@@ -123,7 +142,7 @@ def write_json(content: Facts, path: Path) -> str:
     return str(seal_of(data))
 
 
-def sealed_json(content: Facts) -> bytes:
+def sealed_json(content: Mapping[str, object]) -> bytes:
     """What `write_json` writes."""
     marked = {SEAL: (MARK + ZEROS).decode(), **plain(content)}
     text = json.dumps(marked, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -133,7 +152,7 @@ def sealed_json(content: Facts) -> bytes:
 def read_json(path: Path, *, way_out: str = ANEW) -> Json:
     """What `write_json` wrote; `DamagedFile` if it is not there or not that."""
     with reading(path, way_out):
-        content: Json = json.loads(read_sealed(path, way_out=way_out))
+        content: dict[str, object] = json.loads(read_sealed(path, way_out=way_out))
         del content[SEAL]
         return content
 
@@ -170,22 +189,46 @@ def read_table(path: Path, *, seal: str | None = None, way_out: str = ANEW) -> p
         return pq.read_table(pa.BufferReader(data)).to_pandas()
 
 
-def write_arrays(arrays: Mapping[str, np.ndarray], path: Path, *, about: Facts) -> str:
+def write_arrays(arrays: Mapping[str, np.ndarray], path: Path, *, about: Mapping[str, object]) -> str:
     """Write an .npz file of arrays, and of plain values under the name `about`; returns the seal."""
+    return write_sealed(packed_arrays(arrays, about=about), path, last=True)
+
+
+def packed_arrays(arrays: Mapping[str, np.ndarray], *, about: Facts) -> bytes:
+    """What `write_arrays` writes, with room for the seal."""
     buffer = io.BytesIO()
     text = json.dumps(plain(about), ensure_ascii=False, allow_nan=False)
     np.savez_compressed(buffer, about=np.array(text), allow_pickle=False, **arrays)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = MARK + ZEROS
-    return write_sealed(buffer.getvalue(), path, last=True)
+    return buffer.getvalue()
 
 
 def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarray], Json]:
     """The arrays and the plain values that `write_arrays` wrote."""
     data = read_sealed(path, way_out=way_out)
-    with reading(path, way_out), np.load(io.BytesIO(data), allow_pickle=False) as file:
+    with reading(path, way_out):
+        return unpacked_arrays(data)
+
+
+def unpacked_arrays(data: bytes, *, most_bytes: int | None = None) -> tuple[dict[str, np.ndarray], Json]:
+    """Arrays and plain values from the bytes of such a file; ValueError if they unfold to more than so much.
+
+    Nothing in it is run: arrays of Python objects are refused.
+    """
+    if most_bytes is not None:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            total = sum(entry.file_size for entry in archive.infolist())
+        if total > most_bytes:
+            raise ValueError(f"{total:,} bytes when unpacked, at most {most_bytes:,} were expected")
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
         return arrays, json.loads(str(arrays.pop("about")))
+
+
+def with_seal(data: bytes, *, last: bool = False) -> bytes:
+    """Bytes with the seal where its mark stands, the first or the last of such."""
+    return _sealed(data, last=last)
 
 
 def write_sealed(data: bytes, path: Path, *, last: bool = False) -> str:
@@ -261,7 +304,7 @@ def plain(value: object) -> Value:
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
-def numbers(values: Sequence[Value]) -> np.ndarray:
+def numbers(values: Sequence[object]) -> np.ndarray:
     """An array from nested lists in which null stands for NaN."""
     return np.array(values, dtype=np.float64)
 

@@ -19,6 +19,12 @@ def row_name(row: Row) -> str:
     return f"{row[0]}:{row[1]}"
 
 
+def group_of(layer: Layer) -> str:
+    """The block that a part is of, `4` for head `4.h7`; of any other layer its own name."""
+    block, dot, part = str(layer).partition(".")
+    return block if dot and block.isdigit() and part[:1].isalpha() else str(layer)
+
+
 def systems_of(rows: Sequence[Row]) -> tuple[str, ...]:
     """The systems in the order in which they first appear."""
     return tuple(dict.fromkeys(system for system, _ in rows))

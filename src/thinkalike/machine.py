@@ -12,7 +12,7 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from thinkalike.types import Option, Value
+from thinkalike.types import Option
 
 CACHE = "THINKALIKE_CACHE"
 ISA = "ONEDNN_MAX_CPU_ISA"
@@ -48,7 +48,7 @@ def _announces_amx(cpuinfo: Path) -> bool:
     return "amx_tile" in flags.split()
 
 
-def compiled(**options: Option) -> Callable[[Callable[..., Value]], Any]:
+def compiled(**options: Option) -> Callable[[Callable[..., object]], Any]:
     """`numba.njit` with `options`, whose machine code is kept in our cache directory.
 
     `NUMBA_CACHE_DIR` goes before it. Where neither can be written to, nothing is kept: Numba alone would
@@ -58,7 +58,7 @@ def compiled(**options: Option) -> Callable[[Callable[..., Value]], Any]:
 
     settings: Any = numba.config
 
-    def decorate(function: Callable[..., Value]) -> Value:
+    def decorate(function: Callable[..., object]) -> object:
         given = settings.CACHE_DIR
         place = _writable(given or kernels_directory())
         if place is None:
@@ -72,10 +72,15 @@ def compiled(**options: Option) -> Callable[[Callable[..., Value]], Any]:
     return decorate
 
 
-def kernels_directory() -> str:
-    """Where compiled loops are kept: a folder of this machine, also where the cache is at an address."""
+def local_cache_directory() -> str:
+    """The cache directory; where that is an address, the usual folder of this machine."""
     cache = cache_directory()
-    return str((Path.home() / ".cache" / "thinkalike" if "://" in cache else Path(cache)) / "numba")
+    return str(Path.home() / ".cache" / "thinkalike") if "://" in cache else cache
+
+
+def kernels_directory() -> str:
+    """Where compiled loops are kept: a folder of this machine."""
+    return str(Path(local_cache_directory()) / "numba")
 
 
 @functools.cache

@@ -14,7 +14,6 @@ from filelock import FileLock, Timeout
 
 from thinkalike.files import writing
 from thinkalike.progress import progress
-from thinkalike.types import Facts
 
 LOCK = "owner.lock"
 """In the folder, while someone works there"""
@@ -58,7 +57,7 @@ def _acquired(lock: FileLock, seconds: float) -> bool:
     return True
 
 
-def differences(theirs: Facts, ours: Facts) -> str:
+def differences(theirs: Mapping[str, object], ours: Mapping[str, object]) -> str:
     """What differs between two descriptions, in words; of digests only that they do.
 
     Examples

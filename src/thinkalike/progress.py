@@ -1,10 +1,14 @@
-"""Progress on stderr for everything longer than a moment; silent when stderr is not a terminal."""
+"""Progress for everything longer than a moment: on a terminal, and in a notebook; silent elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -14,10 +18,20 @@ from rich.progress import (
     ProgressColumn,
     SpinnerColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+
+def in_notebook() -> bool:
+    """Whether what is displayed goes to the page of a notebook: whether this process is its kernel."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
 
 
 class Rate(ProgressColumn):
@@ -28,22 +42,66 @@ class Rate(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s")
 
 
-class Step:
+class Step(Protocol):
     """One piece of long work: call `advance` as it goes."""
 
-    def __init__(self, bar: Progress | None, task: int | None) -> None:
-        self._bar, self._task = bar, task
+    def advance(self, amount: float = 1.0) -> None: ...
+
+
+class _Silent:
+    def advance(self, amount: float = 1.0) -> None:
+        pass
+
+
+@dataclass
+class _Terminal:
+    bar: Progress
+    task: TaskID
 
     def advance(self, amount: float = 1.0) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.advance(self._task, amount)  # type: ignore[arg-type]
+        self.bar.advance(self.task, amount)
+
+
+class _Notebook:
+    """A bar of the page's own, drawn anew a few times a second and gone at the end."""
+
+    SECONDS = 0.25
+    """Between two drawings: each is a message to the page, and stays in no file"""
+
+    def __init__(self, description: str, total: float | None) -> None:
+        from IPython.display import HTML, display
+
+        self._html, self._description, self._total = HTML, description, total
+        self._done, self._drawn = 0.0, time.monotonic()
+        self._place = display(HTML(self._bar()), display_id=True)
+
+    def _bar(self) -> str:
+        full = "" if self._total is None else f' value="{self._done:g}" max="{self._total:g}"'
+        count = "" if self._total is None else f" {self._done:,.0f} of {self._total:,.0f}"
+        return f"{escape(self._description)} <progress{full}></progress>{count}"
+
+    def advance(self, amount: float = 1.0) -> None:
+        self._done += amount
+        if time.monotonic() - self._drawn >= self.SECONDS:
+            self._drawn = time.monotonic()
+            self._place.update(self._html(self._bar()))
+
+    def clear(self) -> None:
+        self._place.update(self._html(""))
 
 
 @contextmanager
 def progress(description: str, total: float | None) -> Iterator[Step]:
     """Show `description` with a bar, the count, the speed and the time left while the block runs."""
+    if in_notebook():
+        page = _Notebook(description, total)
+        try:
+            yield page
+        finally:
+            page.clear()
+        return
     if not sys.stderr.isatty():
-        yield Step(None, None)
+        yield _Silent()
         return
     columns = (
         SpinnerColumn(),
@@ -54,7 +112,7 @@ def progress(description: str, total: float | None) -> Iterator[Step]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield Step(bar, bar.add_task(description, total=total))
+        yield _Terminal(bar, bar.add_task(description, total=total))
 
 
 @contextmanager

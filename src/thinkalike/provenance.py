@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-
-from thinkalike.types import Facts
 
 RUNNING_MODELS = ("thinkalike", "torch", "transformers", "tokenizers")
 ANALYSING = (
@@ -29,6 +27,6 @@ def versions(packages: Sequence[str] = ANALYSING) -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def digest_of(settings: Facts) -> str:
+def digest_of(settings: Mapping[str, object]) -> str:
     """SHA-256 of plain values, independent of their order."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()

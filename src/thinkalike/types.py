@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from altair import TopLevelMixin
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 Json: TypeAlias = dict[str, Any]
 """Name → what JSON can hold: settings, metadata, what a page shows"""
@@ -19,13 +20,13 @@ Matrix: TypeAlias = Any
 """(n_items, n_units), a NumPy array or a torch tensor: what both can do has no common type"""
 Value: TypeAlias = Any
 """What a caller gave or a result holds, of whatever type: it is looked at before it is used"""
-Chart: TypeAlias = Any
+Chart: TypeAlias = "TopLevelMixin"
 """An Altair chart of any kind: layered, repeated, concatenated"""
 
 Tokenizer: TypeAlias = "PreTrainedTokenizerBase"
 Processor: TypeAlias = Any
 """A tokenizer, image processor or feature extractor: they have no type in common"""
-Config: TypeAlias = Any
+Config: TypeAlias = "PreTrainedConfig"
 """A model's configuration; what it has depends on the architecture"""
 Model: TypeAlias = Any
 """A loaded model whose parts are reached by name; what it has depends on the architecture"""

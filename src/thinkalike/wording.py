@@ -39,12 +39,17 @@ def readable(feature: str) -> str:
     return feature.replace("_", " ")
 
 
+MOST_NAMES = 5
+
+
 def layer_range(layers: Sequence[object]) -> str:
-    """`layer 3`, `layers 3–5`, `layers 0, 3–5`; names that are not numbers are listed."""
+    """`layer 3`, `layers 3–5`, `layers 0, 3–5`; names that are not numbers are listed, five at most."""
     if len(layers) == 1:
         return f"layer {layers[0]}"
     if not all(isinstance(layer, int) for layer in layers):
-        return f"layers {', '.join(map(str, layers))}"
+        shown = [str(layer) for layer in layers[:MOST_NAMES]]
+        rest = len(layers) - len(shown)
+        return f"layers {', '.join(shown)}" + (f" and {rest} more" if rest else "")
     runs: list[list[int]] = []
     for layer in layers:
         assert isinstance(layer, int)

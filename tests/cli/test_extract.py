@@ -89,6 +89,6 @@ def test_errors_are_one_line(folder, table, options, message, monkeypatch, capsy
 
 def test_architectures_are_listed():
     lines = run("models", "--architectures").stdout.splitlines()
-    names = {line.split()[0] for line in lines if line.startswith("  ")}
+    names = {line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "}
     assert names == set(ARCHITECTURES)
     assert max(map(len, lines)) <= 90

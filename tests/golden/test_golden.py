@@ -82,6 +82,7 @@ def same(then: Any, now: Any, within: float | None = None, exact: float = 1e-9) 
     )
 
 
+@pytest.mark.whole_runs
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_are_what_they_were(case: str) -> None:
     then, now = dict(leaves(NUMBERS[case], case)), dict(leaves(record(case), case))

@@ -61,7 +61,7 @@ JOBS = (
     Job("cka", CKA, kills=7),
     Job("stitch", (*STITCH, "--max-tokens", "4000", "--out", "out"), kills=7),
     Job("stitch --fit task", (*TASK, "--out", "out"), kills=10),
-    Job("reproduce", RECIPE, kills=5, pages=("index.html", "spent.json", "command.json")),
+    Job("reproduce", RECIPE, kills=5, pages=("index.html", "spent.json")),
     Job("report", ("report", "out"), first=((*COMPARE[:-1], "out"),), kills=3),
 )
 

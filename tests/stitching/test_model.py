@@ -42,7 +42,8 @@ def with_head(name):
     return model, case.tiny.part, inputs
 
 
-@pytest.mark.parametrize("name", tiny.TINY)
+# CLIP's towers end in vectors to be compared, not in logits.
+@pytest.mark.parametrize("name", [name for name in tiny.TINY if not name.startswith("clip")])
 def test_stitched_with_itself_a_model_gives_its_own_logits(name):
     model, part, inputs = with_head(name)
     with torch.no_grad():

@@ -192,11 +192,12 @@ class TestEvaluation:
                 batch = examples.batch([row])
                 with torch.no_grad():
                     logits = model(**arguments(job.top.stack, batch.tokens, job.top.model)).logits[0]
+                surprise, best = -logits.log_softmax(-1), logits.argmax(-1).tolist()
                 for place, target in enumerate(batch.targets[0].tolist()):
                     if target != NOT_ASKED:
                         unit = batch.units[0, place]
-                        loss[unit] -= float(logits[place].log_softmax(-1)[target])
-                        correct[unit] += int(logits[place].argmax()) == target
+                        loss[unit] += float(surprise[place, target])
+                        correct[unit] += best[place] == target
                         count[unit] += 1
             np.testing.assert_allclose(scores.loss, loss, rtol=1e-4)
             np.testing.assert_array_equal(scores.correct, correct)

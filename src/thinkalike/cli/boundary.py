@@ -25,8 +25,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code. With --debug, wherever it stands, errors are raised as they are."""
     try:
         from thinkalike.cli.commands import app
+        from thinkalike.cli.config import in_front
 
-        app([a for a in arguments if a != DEBUG], prog_name="thinkalike")
+        app(in_front([a for a in arguments if a != DEBUG]), prog_name="thinkalike")
     except SystemExit as stop:
         if stop.code == interrupts.INTERRUPTED:  # what typer makes of Ctrl-C
             interrupts.leave()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, default_folder, parse_models
 from thinkalike.cli.options import (
     Device,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@says_again(systems=["models"], inputs=["text"])
 def cka(
     context: typer.Context,
     models: Annotated[
@@ -86,7 +88,7 @@ def cka(
         Path | None,
         place("The folder for tables, settings and figures.", show_default="runs/cka_NAMES"),
     ] = None,
-) -> None:
+) -> Written:
     """Compare all layers of models by CKA over text, with standard errors, until it is precise enough."""
     from thinkalike.cli.once import once
     from thinkalike.streaming import stream_cka
@@ -126,6 +128,7 @@ def cka(
         _close(found, folder)
 
     once(context, [folder], work, models=named, inputs=[text])
+    return [folder]
 
 
 def _close(found: CKAMatrix, folder: Path) -> None:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
 
 FOOTNOTE = (
-    "τ_w, RSA and other measures: means over all pairs of layers. low to high: 95 % range of τ_w over other "
-    "sentences. untrained: τ_w of copies with random weights. best layers: most alike by features."
+    "τ_w: how alike the order of the features is, from −1 to 1; RSA and other measures: geometry; all are "
+    "means over pairs of layers. low to high: 95 % range over other sentences. q: how often chance does as "
+    "much. untrained: copies with random weights."
 )
 
 
@@ -24,10 +25,10 @@ def close(comparison: Comparison, report: Path | None) -> None:
     """The answer, a small table of the pairs of systems, the cautions, and where the report is."""
     console = Console()
     typer.echo("")
-    for sentence in comparison.sentences:
-        typer.echo(fill(sentence, console.width))
+    for question, said in comparison.answer.by_question().items():
+        typer.echo(fill(f"{question} {said}", console.width))
     typer.echo("")
-    frame = comparison.table().drop(columns="ceiling", errors="ignore")  # the answer has it
+    frame = comparison.table().drop(columns="ceiling", errors="ignore")  # the report has it
     rows = [[_cell(name, value) for name, value in row.items()] for _, row in frame.iterrows()]
     show_table([str(name) for name in frame], rows, names=("systems", "best layers"), console=console)
     typer.echo(fill(FOOTNOTE, console.width))

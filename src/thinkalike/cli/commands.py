@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from thinkalike.cli import atlas as _atlas  # noqa: F401
 from thinkalike.cli import cka as _cka  # noqa: F401
 from thinkalike.cli import compare as _compare  # noqa: F401
 from thinkalike.cli import demo as _demo  # noqa: F401
+from thinkalike.cli import diff as _diff  # noqa: F401
 from thinkalike.cli import explain as _explain  # noqa: F401
 from thinkalike.cli import extract as _extract  # noqa: F401
+from thinkalike.cli import fingerprint as _fingerprint  # noqa: F401
 from thinkalike.cli import models as _models  # noqa: F401
 from thinkalike.cli import profile as _profile  # noqa: F401
 from thinkalike.cli import report as _report  # noqa: F401

@@ -10,26 +10,34 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import SYSTEMS, default_folder, parse_systems
 from thinkalike.cli.options import (
     BatchSize,
     Bos,
+    Chat,
     Device,
     Distance,
     DropFirst,
     Dtype,
+    Generate,
     Importance,
     Ordered,
     Pooling,
     Preset,
+    Scheduler,
     Seed,
     Site,
+    SystemTurn,
+    Window,
+    Workers,
     asked,
     batch_size_of,
+    lent,
     place,
     resamples,
 )
-from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.types import Json, Option
 
 if TYPE_CHECKING:
@@ -47,6 +55,7 @@ Null = Annotated[
 
 
 @app.command()
+@says_again(systems=["models"], inputs=["stimuli"])
 def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL[@REVISION]...", help=f"Two or more: {SYSTEMS}")
@@ -56,6 +65,7 @@ def compare(
     features: Features = None,
     drop: Drop = None,
     kind: Kinds = None,
+    column: Columns = None,
     measure: Annotated[
         list[str] | None, typer.Option(help="Also by this measure, such as cka; may be given several times.")
     ] = None,
@@ -75,16 +85,22 @@ def compare(
     site: Site = None,
     bos: Bos = None,
     drop_first: DropFirst = None,
+    chat: Chat = False,
+    system_turn: SystemTurn = None,
+    window: Window = None,
+    generate: Generate = None,
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
     seed: Seed = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
         place("The run directory; what it holds of this run is re-used.", show_default="runs/NAMES"),
     ] = None,
     report: Annotated[bool, typer.Option(help="Write the HTML report.")] = True,
-) -> None:
+) -> Written:
     """Compare what models care about, layer by layer: how alike they are, and why."""
     named = parse_systems(models)
     extraction = asked(
@@ -92,6 +108,10 @@ def compare(
         site=site,
         bos=bos,
         drop_first=drop_first,
+        chat=chat or None,
+        system_turn=system_turn,
+        window=window,
+        generate=generate,
         dtype=dtype,
         device=device,
         batch_size=batch_size_of(batch_size),
@@ -99,33 +119,29 @@ def compare(
     chosen: Json = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
     made = robustness and stimuli is None  # sentences of a grammar: others can be made
     others = read_stimuli(None, seed=(seed or 0) + 1, **chosen) if made else robustness
-    run_comparison(
-        named,
-        read_stimuli(stimuli, seed=seed, **chosen),
-        out=out or default_folder(named),
-        report=report,
-        **asked(
-            measures=measure,
-            controls=controls,
-            resamples=resamples,
-            robustness=others if robustness else None,
-            null=null,
-            preset=preset,
-            extraction=extraction or None,
-            distance=distance,
-            ordered=ordered,
-            importance=importance,
-            seed=seed,
-        ),
+    shown = read_stimuli(stimuli, seed=seed, column=column, **chosen)
+    options = asked(
+        measures=measure,
+        controls=controls,
+        resamples=resamples,
+        robustness=others if robustness else None,
+        null=null,
+        preset=preset,
+        extraction=extraction or None,
+        distance=distance,
+        ordered=ordered,
+        importance=importance,
+        seed=seed,
     )
+    with lent(workers, scheduler):
+        return run_comparison(named, shown, out=out or default_folder(named), report=report, **options)
 
 
 def run_comparison(
     named: Mapping[str, str], stimuli: Stimuli, *, out: Path, report: bool, **options: Option
-) -> None:
-    """Compare, write the report, and say what came out."""
+) -> Written:
+    """Compare, write the report, and say what came out; returns the run directory."""
     from thinkalike.cli.closing import close
-    from thinkalike.cli.once import AGAIN
     from thinkalike.comparison import compare as run
     from thinkalike.comparison.cautions import CautionWarning
 
@@ -142,6 +158,7 @@ def run_comparison(
     close(comparison, page)
     if again:
         typer.echo(AGAIN)
+    return [out]
 
 
 def _bytes_of(path: Path) -> bytes | None:

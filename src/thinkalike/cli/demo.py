@@ -9,6 +9,7 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.compare import Resamples, run_comparison
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.options import asked, place
 from thinkalike.cli.shown import read_stimuli
 from thinkalike.errors import ModelError
@@ -17,13 +18,14 @@ MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
 
 
 @app.command()
+@says_again()
 def demo(
     out: Annotated[Path, place("Where to keep the run and its report.")] = Path("runs/demo"),
     sentences: Annotated[
         int | None, typer.Option(min=1, help="How many sentences to make.", show_default="200")
     ] = None,
     resamples: Resamples = None,
-) -> None:
+) -> Written:
     """Compare the three bundled models (encoder, decoder, state space) and write the report."""
     from thinkalike.systems import bundled
 
@@ -38,7 +40,7 @@ def demo(
         f"Comparing {', '.join(MODELS)} on {len(stimuli)} words of {len(stimuli.sentences)} sentences.",
         err=True,
     )
-    run_comparison(
+    return run_comparison(
         {name: name for name in MODELS},
         stimuli,
         out=out,

@@ -8,24 +8,30 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
 from thinkalike.cli.options import (
     BatchSize,
     Bos,
+    Chat,
     Device,
     DropFirst,
     Dtype,
+    Generate,
     Seed,
     Site,
+    SystemTurn,
+    Window,
     address,
     asked,
     batch_size_of,
     only_with,
 )
-from thinkalike.cli.shown import FILES, Drop, Features, Kinds, read_stimuli
+from thinkalike.cli.shown import FILES, Columns, Drop, Features, Kinds, read_stimuli
 
 
 @app.command()
+@says_again(systems=["model"], inputs=["stimuli"])
 def extract(
     model: Annotated[
         str,
@@ -41,6 +47,7 @@ def extract(
     features: Features = None,
     drop: Drop = None,
     kind: Kinds = None,
+    column: Columns = None,
     out: Annotated[
         str | None,
         address("Where to keep them: a folder, or any fsspec address.", show_default="the cache"),
@@ -66,21 +73,24 @@ def extract(
     seed: Seed = None,
     bos: Bos = None,
     drop_first: DropFirst = None,
+    chat: Chat = False,
+    system_turn: SystemTurn = None,
+    window: Window = None,
+    generate: Generate = None,
     dtype: Dtype = None,
     device: Device = None,
     device_map: Annotated[str | None, typer.Option(help="auto spreads a big model over all devices.")] = None,
     batch_size: BatchSize = None,
     gguf_file: Annotated[str | None, typer.Option(help="The file in a folder of quantised weights.")] = None,
-) -> None:
+) -> Written:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
     from thinkalike.activations import extract as run
     from thinkalike.activations.reader import is_complete
-    from thinkalike.cli.once import AGAIN
 
     ((name, source),) = parse_models([model]).items()
     only_with(untrained or ":untrained" in source, "with --untrained, whose weights it draws", seed=seed)
     texts_at_once = batch_size_of(batch_size)
-    shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind)
+    shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind, column=column)
     done = False if out is None else is_complete(out)
     found = run(
         source,
@@ -96,6 +106,10 @@ def extract(
             seed=seed,
             bos=bos,
             drop_first=drop_first,
+            chat=chat or None,
+            system_turn=system_turn,
+            window=window,
+            generate=generate,
             dtype=dtype,
             device=device,
             device_map=device_map,
@@ -112,3 +126,4 @@ def extract(
     typer.echo(found.metadata["path"])
     if done:
         typer.echo(AGAIN)
+    return [found.metadata["path"]]

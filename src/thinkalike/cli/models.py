@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -26,15 +27,18 @@ def models(
 
 def show_architectures() -> None:
     """Print the table of architectures as it stands in the code."""
-    from thinkalike.systems.architectures import ARCHITECTURES, SITES
+    from thinkalike.systems.architectures import ARCHITECTURES
+    from thinkalike.systems.sites import sites_of
 
     rows: dict[str, list[str]] = {
         kind: [] for kind in dict.fromkeys(row.kind for row in ARCHITECTURES.values())
     }
     for name, row in ARCHITECTURES.items():
-        sites = " ".join(site for site in SITES if row.site_paths(site, None))
-        blocks = f"{{encoder,decoder}}.{row.blocks}" if row.two_stacks else row.blocks
-        rows[row.kind].append(f"  {name:<24}{blocks:<30}{sites}".rstrip())
+        sites = " ".join(sites_of(row))
+        blocks = f"{{{','.join(row.parts)}}}.{row.blocks}" if row.parts else row.blocks
+        first, *more = wrap(sites, 34) or [""]
+        rows[row.kind].append(f"  {name:<24}{blocks:<30}{first}".rstrip())
+        rows[row.kind].extend(" " * 56 + line for line in more)
     typer.echo(f"{'model_type':<26}{'blocks':<30}sites beside the residual stream")
     for kind, lines in rows.items():
         typer.echo("\n".join([f"\n{kind}", *lines]))

@@ -15,7 +15,7 @@ SYSTEMS += "arrays. NAME=MODEL gives a name of its own."
 
 def parse_systems(texts: Sequence[str]) -> dict[str, str]:
     """Names → models or arrays, from MODEL or NAME=MODEL."""
-    from thinkalike.activations.conversion import name_of
+    from thinkalike.systems.names import name_of
 
     named: dict[str, str] = {}
     for text in texts:
@@ -33,7 +33,7 @@ def parse_systems(texts: Sequence[str]) -> dict[str, str]:
 
 def parse_models(texts: Sequence[str]) -> dict[str, str]:
     """The same for a command that reads with models, and cannot work with arrays."""
-    from thinkalike.activations.conversion import is_array_file
+    from thinkalike.systems.names import is_array_file
 
     named = parse_systems(texts)
     for model in named.values():

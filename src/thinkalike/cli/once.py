@@ -7,25 +7,23 @@ was said. The same command again finds that and says it again.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TextIO
 
 import typer
 
+from thinkalike.cli.config import FILE as OPTIONS
+from thinkalike.cli.config import PLACES
+from thinkalike.cli.finished import AGAIN, heard
 from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.files import plain, read_json, write_json
 from thinkalike.ownership import LOCK, differences, owning
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Facts, Json
 
 FILE = "command.json"
-PLACES = ("out", "run", "report", "figure")
-"""Options that say where to, not what"""
-AGAIN = "This run was finished before: all was there, and nothing was computed anew."
 
 
 def once(
@@ -53,33 +51,17 @@ def once(
         if not run.says_it_again():  # it may have been finished while we waited
             run.begin()
             try:
-                said = _said(work)
+                said, _ = heard(work)
             except BaseException:
                 run.leave_nothing_of_nothing()
                 raise
             run.finish(said)
 
 
-def recipe_once(context: typer.Context, folder: Path, work: Callable[[], None]) -> None:
-    """The same for a recipe, which owns its folder itself, and keeps its steps in folders below."""
-    run = _Run([folder], _asked(context, {}, []), deep=True)
-    if not run.says_it_again():
-        run.finish(_said(work))
-
-
-def _said(work: Callable[[], None]) -> str:
-    heard = _Heard(sys.stdout)
-    with redirect_stdout(heard):
-        work()
-    return "".join(heard.words)
-
-
 @dataclass(frozen=True)
 class _Run:
     folders: Sequence[Path]
     asked: Facts
-    deep: bool = False
-    """Whether the folders below belong to it"""
 
     @property
     def file(self) -> Path:
@@ -130,8 +112,8 @@ class _Run:
         return {
             os.path.relpath(path, self.folders[0]): sha256(path.read_bytes()).hexdigest()
             for folder in self.folders
-            for path in sorted(folder.glob("**/*" if self.deep else "*"))
-            if path.is_file() and path.name not in (FILE, LOCK)
+            for path in sorted(folder.iterdir())
+            if path.is_file() and path.name not in (FILE, LOCK, OPTIONS)
         }
 
 
@@ -160,18 +142,3 @@ def _digest(path: Path) -> str:
             digest.update(f"{file.relative_to(path)}\0".encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-class _Heard:
-    """A stream that also keeps what is written to it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream, self.words = stream, list[str]()
-
-    def write(self, text: str) -> int:
-        written = self.stream.write(text)  # which may refuse it: others try what a stream takes
-        self.words.append(text)
-        return written
-
-    def __getattr__(self, name: str) -> Value:
-        return getattr(self.stream, name)

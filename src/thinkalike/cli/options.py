@@ -6,7 +6,8 @@ function behind the command. `show_default` repeats it for the help, and a test 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +87,14 @@ Dtype = Annotated[
     str | None,
     typer.Option(help="Of the weights: float32, bfloat16, float16 or auto.", show_default="float32"),
 ]
-Site = Annotated[str | None, typer.Option(help="residual, block, attention or mlp.", show_default="residual")]
+Site = Annotated[
+    str | None,
+    typer.Option(
+        help="residual, block, attention, mlp, heads, neurons, router, experts, state, or the path of a "
+        "module within a block.",
+        show_default="residual",
+    ),
+]
 
 
 def bos(default: str) -> Option:
@@ -99,6 +107,21 @@ def bos(default: str) -> Option:
 Bos = Annotated[bool | None, bos("auto: as in training, where known")]
 DropFirst = Annotated[
     int | None, typer.Option(min=0, help="Leave out so many first tokens of each text.", show_default="0")
+]
+Chat = Annotated[
+    bool, typer.Option("--chat", help="Show each text as a turn of a chat, by the model's chat template.")
+]
+SystemTurn = Annotated[str | None, typer.Option(help="With --chat: what the system says first.")]
+Window = Annotated[
+    int | None, typer.Option(min=8, help="Read longer texts in windows of so many tokens, half overlapping.")
+]
+Generate = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Let the model continue each text by so many tokens; these are the item.",
+        show_default="0",
+    ),
 ]
 BatchSize = Annotated[str | None, typer.Option(help="Texts at once, or auto.", show_default="auto")]
 Split = Annotated[
@@ -140,6 +163,28 @@ Importance = Annotated[
 Figure = Annotated[
     Path | None, typer.Option(help="Draw to this .png, .svg, .pdf or .html file.", callback=_figure)
 ]
+
+
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Spread the work over so many processes of this machine.", show_default="none"),
+]
+Scheduler = Annotated[str | None, typer.Option(help="Or over a running Dask cluster: tcp://HOST:PORT.")]
+
+
+@contextmanager
+def lent(workers: int | None, scheduler: str | None) -> Iterator[None]:
+    """`--workers` and `--scheduler`: what the work within the block is sent to, if to anything."""
+    from thinkalike import parallel
+
+    with ExitStack() as stack:
+        if workers is not None and scheduler is not None:
+            raise InvalidInput("--workers and --scheduler both say where the work is done: give one of them.")
+        if workers is not None:
+            stack.enter_context(parallel.workers(workers))
+        if scheduler is not None:
+            stack.enter_context(parallel.workers(stack.enter_context(parallel.dask_client(scheduler))))
+        yield
 
 
 def resamples(default: str) -> Option:

@@ -8,29 +8,37 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import SYSTEMS, parse_systems
 from thinkalike.cli.options import (
     BatchSize,
     Bos,
+    Chat,
     Device,
     Distance,
     DropFirst,
     Dtype,
     Figure,
+    Generate,
     Importance,
     Ordered,
     Pooling,
     Preset,
+    Scheduler,
     Seed,
     Site,
+    SystemTurn,
+    Window,
+    Workers,
     asked,
     batch_size_of,
     draw,
+    lent,
     only_with,
     place,
     resamples,
 )
-from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, StoreError
 
@@ -43,6 +51,7 @@ SHOWN = 3
 
 
 @app.command()
+@says_again(systems=["model"], inputs=["stimuli"])
 def profile(
     model: Annotated[str, typer.Argument(metavar="MODEL[@REVISION]", help=f"One of: {SYSTEMS}")],
     stimuli: StimuliFile = None,
@@ -50,6 +59,7 @@ def profile(
     features: Features = None,
     drop: Drop = None,
     kind: Kinds = None,
+    column: Columns = None,
     resamples: Annotated[int | None, resamples("0")] = None,
     preset: Preset = None,
     distance: Distance = None,
@@ -59,25 +69,35 @@ def profile(
     site: Site = None,
     bos: Bos = None,
     drop_first: DropFirst = None,
+    chat: Chat = False,
+    system_turn: SystemTurn = None,
+    window: Window = None,
+    generate: Generate = None,
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
     seed: Seed = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out: Annotated[Path | None, place("Write the profile to OUT.parquet, OUT.csv and OUT.json.")] = None,
     figure: Figure = None,
-) -> None:
+) -> Written:
     """Say by which features each layer of one model is organised, and how well they explain it."""
     from thinkalike.activations import extract
-    from thinkalike.activations.conversion import is_array_file, open_activations
-    from thinkalike.cli.once import AGAIN
+    from thinkalike.activations.conversion import open_activations
     from thinkalike.comparison import profile as make
     from thinkalike.comparison.profiling import plan_profiles
+    from thinkalike.systems.names import is_array_file
 
     extraction = asked(
         pooling=pooling,
         site=site,
         bos=bos,
         drop_first=drop_first,
+        chat=chat or None,
+        system_turn=system_turn,
+        window=window,
+        generate=generate,
         dtype=dtype,
         device=device,
         batch_size=batch_size_of(batch_size),
@@ -87,7 +107,9 @@ def profile(
     only_with(not is_arrays, f"with a model, and {source} holds arrays", **extraction)
     if is_arrays and stimuli is None:
         raise InvalidInput(f"{source} holds arrays: also give the --stimuli that they answer to.")
-    shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
+    shown = read_stimuli(
+        stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind, column=column
+    )
     activations = (
         open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
     )
@@ -101,7 +123,8 @@ def profile(
     )
     plan = plan_profiles(shown, **chosen)
     kept = None if out is None else _kept(out, activations, plan, shown.digest)
-    made = kept or make(activations, shown, plan=plan)
+    with lent(workers, scheduler):
+        made = kept or make(activations, shown, plan=plan)
     _show(made)
     show_notes(caution.text for caution in plan.cautions)
     if kept is not None:
@@ -111,6 +134,8 @@ def profile(
     if figure is not None:
         draw(made.plot(), figure)
         typer.echo(f"Drew {figure}.")
+    written = [] if out is None else sorted(out.parent.glob(f"{out.name}[.-]*"))
+    return written if figure is None else [*written, figure]
 
 
 def _kept(path: Path, activations: Activations, plan: ProfilingPlan, digest: str) -> Profile | None:

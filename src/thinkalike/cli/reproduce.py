@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.options import asked, only_with, place
 from thinkalike.errors import InvalidInput
 from thinkalike.types import Json
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@says_again()
 def reproduce(
-    context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="A recipe; without one they are listed.")] = None,
     scale: Annotated[
         str | None,
         typer.Option(
-            help="smoke: under a minute. nano: the bundled models. paper: the paper's, from the hub.",
+            help="smoke: under a minute. nano: the bundled models. real: pretrained ones that packages "
+            "carry. paper: the paper's, from the hub.",
             show_default="nano",
         ),
     ] = None,
@@ -47,30 +49,25 @@ def reproduce(
             help="Change a setting of the recipe; may be given several times.",
         ),
     ] = None,
-) -> None:
+) -> Written:
     """Run an experiment of one of the two papers, and say which of its findings we find too."""
     if name is None:
         only_with(False, "with the NAME of a recipe", scale=scale, out=out, models=models, set=change)
         list_recipes()
-        return
-    from thinkalike.cli.once import recipe_once
+        return []
     from thinkalike.recipes import reproduce as run
 
     folder = out or Path("runs") / f"{name}-{scale or 'nano'}"
 
-    def work() -> None:
-        changes = parse_settings(change or [])
-        close(run(name, out=folder, **asked(scale=scale, models_folder=models), **changes))
-
-    if scale == "paper" or models is not None:  # models that may have changed since
-        work()
-    else:
-        recipe_once(context, folder, work)
+    changes = parse_settings(change or [])
+    close(run(name, out=folder, **asked(scale=scale, models_folder=models), **changes))
+    files = models is not None or any(Path(str(value)).exists() for value in changes.values())
+    return [] if scale == "paper" or files else [folder]  # what it read may be another next time
 
 
 def parse_settings(texts: Sequence[str]) -> Json:
     """SETTING=VALUE as a mapping; a value that is JSON (a number, a list) is read as such."""
-    settings: Json = {}
+    settings: dict[str, object] = {}
     for text in texts:
         key, given, value = text.partition("=")
         if not (key and given):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.options import asked, names_of
-from thinkalike.types import Json, Option
+from thinkalike.errors import InvalidInput
+from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
 
-FILES = "A .csv, .tsv, .parquet or .conllu file of annotated words or sentences."
+FILES = "A .csv, .tsv, .parquet, .jsonl or .conllu file of words or sentences, or a dataset's folder."
 
 StimuliFile = Annotated[Path | None, typer.Option("--stimuli", help=FILES)]
 Sentences = Annotated[
@@ -43,6 +44,17 @@ Kinds = Annotated[
 ]
 
 
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=NAME",
+        help="Which column of the file is the text, word, sentence or item, as text=premise; may be given "
+        "several times.",
+    ),
+]
+
+
 def read_stimuli(
     path: Path | None,
     *,
@@ -51,21 +63,32 @@ def read_stimuli(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     kind: Sequence[str] | None = None,
+    column: Sequence[str] | None = None,
 ) -> Stimuli:
     """The user's file, or sentences of the probing grammar; with the features that were chosen."""
     from thinkalike.stimuli import Stimuli
 
     chosen = features_asked(features=features, drop=drop, kind=kind)
     if path is None:
+        if column:
+            raise InvalidInput("--column names columns of a file: give --stimuli FILE too.")
         return Stimuli.from_grammar(**asked(n_sentences=sentences, seed=seed)).choose(**chosen)
-    return Stimuli.load(path, **asked(n_sentences=sentences), **chosen)
+    return Stimuli.load(path, **asked(n_sentences=sentences, columns=_roles(column)), **chosen)
+
+
+def _roles(column: Sequence[str] | None) -> dict[str, str] | None:
+    """`text=premise` as role → column."""
+    for one in column or ():
+        if "=" not in one:
+            raise InvalidInput(f"Got --column {one}: write ROLE=NAME, as in text=premise.")
+    return None if column is None else dict(one.split("=", 1) for one in column)
 
 
 def features_asked(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     kind: Sequence[str] | None = None,
-    **others: Option,
+    **others: object,
 ) -> Json:
     """`--features`, `--drop` and `--kind` as `Stimuli` takes them."""
     from thinkalike.stimuli.kinds import parse_kinds

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.options import Figure, Seed, asked, draw, only_with, place
 from thinkalike.cli.shown import Drop, Features, Kinds, features_asked, read_stimuli
 from thinkalike.errors import InvalidInput
@@ -22,6 +23,7 @@ SHOWN = 8
 
 
 @app.command()
+@says_again(inputs=["grammar", "lexicon", "conllu", "check"])
 def stimuli(
     sentences: Annotated[
         int | None,
@@ -65,7 +67,7 @@ def stimuli(
     ] = None,
     out: Annotated[Path | None, place("Write to this .csv, .tsv or .parquet file.")] = None,
     figure: Figure = None,
-) -> None:
+) -> Written:
     """Make sentences whose words carry features, or read or check some."""
     made_options = asked(
         seed=seed,
@@ -80,7 +82,7 @@ def stimuli(
         others = asked(conllu=conllu, check=check, out=out, figure=figure, zipf=zipf or None)
         only_with(False, "without --copy-grammar", **made_options, **chosen, **others)
         _copy(grammar, copy_grammar)
-        return
+        return []
     if check is not None and conllu is not None:
         raise InvalidInput("--check and --conllu both name the file to read: give one of them.")
     source = check or conllu
@@ -95,6 +97,7 @@ def stimuli(
     if figure is not None:
         draw(made.correlations().plot(), figure)
         typer.echo(f"Drew {figure}.")
+    return [place for place in (out, figure) if place is not None]
 
 
 def _copy(grammar: str | None, folder: Path) -> None:

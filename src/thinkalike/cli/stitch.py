@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
 from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, draw, only_with, place
 from thinkalike.errors import InvalidInput
@@ -24,6 +25,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 
 @app.command()
+@says_again(systems=["bottom", "top"], inputs=["text", "test"])
 def stitch(
     context: typer.Context,
     bottom: Annotated[
@@ -107,7 +109,7 @@ def stitch(
         Path | None,
         place("The folder for tables and figures.", show_default="RUN/stitching/…, or runs/stitch-NAMES"),
     ] = None,
-) -> None:
+) -> Written:
     """Put the top of one model on the bottom of another, and say what it costs at each layer."""
     from thinkalike.cli.once import once
     from thinkalike.stitching import TaskFit
@@ -125,7 +127,7 @@ def stitch(
         start=start,
     )
     only_with(fit == "task", "with --fit task", **by_task)
-    chosen: Any = TaskFit(**by_task) if fit == "task" else fit
+    chosen: object = TaskFit(**by_task) if fit == "task" else fit
     ways = [names, names[::-1]] if both_ways and len(named) == 2 else [names]
     folders = [_folder(out, run, *way) for way in ways]
 
@@ -164,7 +166,10 @@ def stitch(
     if comparison is not None and run is not None:
         from thinkalike.report.page import PAGE, is_current, write_report
 
-        typer.echo(f"Report: {run / PAGE if is_current(run) else write_report(comparison, run)}")
+        page = run / PAGE if is_current(run) else write_report(comparison, run)
+        typer.echo(f"Report: {page}")
+        return [*folders, page, run / "run.json"]
+    return folders
 
 
 def _comparison(run: Path, names: Sequence[str]) -> Value:
@@ -196,11 +201,11 @@ def _layers(text: str) -> Value:
     return [(part[0], part[-1]) for part in parts]
 
 
-def _swapped(layers: Any) -> Value:
+def _swapped(layers: Any) -> object:
     return layers if isinstance(layers, str) else [(b, a) for a, b in layers]
 
 
-def _data(path: Path) -> Value:
+def _data(path: Path) -> object:
     from thinkalike.stitching import LabelledTexts
 
     return LabelledTexts.from_table(path) if path.suffix in TABLES else path

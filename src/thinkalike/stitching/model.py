@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from thinkalike.systems.architectures import Part, layers_of
+from thinkalike.systems.architectures import Part
 from thinkalike.systems.calling import accepted
 from thinkalike.systems.inject import start_from, states_at
 from thinkalike.systems.mamba.selective_scan import fused_scan
+from thinkalike.systems.stack import layers_of
 from thinkalike.types import Option, Value
 
 

@@ -11,6 +11,7 @@ from thinkalike.stimuli.text import same_tokenizer
 from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.calling import n_embeddings
 from thinkalike.systems.heads import Task
+from thinkalike.systems.stack import parts_of
 from thinkalike.systems.system import LoadOptions, System, check_same_tokens, open_system
 from thinkalike.types import Config, Option, Tokenizer, Value
 
@@ -92,12 +93,12 @@ def _own_tokenizer(system: System) -> Value:
         return None
 
 
-def _refuse_others(config: Config, name: str) -> None:
+def _refuse_others(config: Config | None, name: str) -> None:
     model_type = getattr(config, "model_type", name)
     row = ARCHITECTURES.get(model_type)
-    two_stacks = row.two_stacks if row else getattr(config, "is_encoder_decoder", False)
-    if two_stacks or (row is not None and row.kind in ("vision", "speech")):
-        what = "an encoder-decoder" if two_stacks else f"a {row.kind} model" if row else "no language model"
+    kind = "encoder-decoder" if row is None and parts_of(config) else getattr(row, "kind", None)
+    if kind in ("encoder-decoder", "vision", "speech", "two towers"):
+        what = "an encoder-decoder" if kind == "encoder-decoder" else f"a {kind} model"
         raise InvalidInput(
             f"{name} is {what} ({model_type}): ta.stitch reads text with causal and "
             "masked language models and sequence classifiers. Run it through stitching.StitchedModel with "

@@ -30,6 +30,16 @@ class Stitch(NamedTuple):
     layer_top: int
 
 
+def _number(layer: Value) -> int:
+    """A layer of the residual stream; its parts and other sites cannot stand in for it."""
+    if isinstance(layer, str) and not layer.isdigit():
+        raise InvalidInput(
+            f"Layer {layer!r} cannot be stitched: a model goes on from the whole residual stream, layers 0 "
+            "to L, not from a head, an expert or a state. Compare those with ta.similarity."
+        )
+    return int(layer)
+
+
 def chosen_pairs(layers: Layers, bottom: System, top: System) -> list[tuple[int, int]]:
     """(layer of the bottom, layer of the top) of every stitch that was asked for.
 
@@ -46,7 +56,10 @@ def chosen_pairs(layers: Layers, bottom: System, top: System) -> list[tuple[int,
         raise UnknownName.among("choice of layers", layers, LAYERS)
     else:
         listed: list[Value] = [layers] if isinstance(layers, (int, np.integer)) else list(layers)
-        pairs = [(int(one), int(one)) if np.ndim(one) == 0 else (int(one[0]), int(one[1])) for one in listed]
+        pairs = [
+            (_number(one), _number(one)) if np.ndim(one) == 0 else (_number(one[0]), _number(one[1]))
+            for one in listed
+        ]
     if not pairs:
         raise InvalidInput("There are no layers to stitch: give at least one.")
     for pair in pairs:

@@ -17,7 +17,7 @@ from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import TaskFit, Training
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.calling import top_logits
-from thinkalike.types import Config
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -85,7 +85,7 @@ def _rows(examples: Examples, number: int, batch_tokens: int, seed: int) -> tupl
 
 
 def _n_answers(job: Job) -> int:
-    config: Config = job.top.model.config
+    config: Value = job.top.model.config
     if job.task == "classification":
         return int(config.num_labels)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config

@@ -29,6 +29,7 @@ from thinkalike.streaming.text_passages import (
 )
 from thinkalike.systems.batch import Document
 from thinkalike.systems.calling import layer_labels
+from thinkalike.systems.sites import find_site
 from thinkalike.systems.system import LoadOptions, System, open_systems
 from thinkalike.types import Facts, Tokenizer, Value
 
@@ -207,6 +208,13 @@ def _passages(text: Value, systems: Sequence[System], how: HowToRead, pack: bool
 
 
 def _chosen_layers(system: System, site: str, layers: Sequence[Layer] | None) -> list[Layer]:
+    where = find_site(site)
+    if where.mark is not None or where.reads == "state":
+        raise InvalidInput(
+            f"site={site!r} cannot be streamed, for its layers are parts of blocks or states between tokens: "
+            f"extract it, ta.extract(model, stimuli, site={site!r}), and compare with ta.similarity(…, "
+            "measure='cka')."
+        )
     every = layer_labels(system.stack, site)
     for layer in layers or ():
         if layer not in every:

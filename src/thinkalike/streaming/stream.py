@@ -22,8 +22,8 @@ from thinkalike.types import Json
 if TYPE_CHECKING:
     import torch
 
-    from thinkalike.systems.architectures import Stack
     from thinkalike.systems.hooks import Layer
+    from thinkalike.systems.stack import Stack
 
 TOKENS_AT_ONCE = 1024  # through a model; more are no faster on a CPU
 HEAVY = 0.5  # a share of HSIC in 1 % of the items that is worth a word

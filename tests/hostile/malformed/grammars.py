@@ -97,6 +97,7 @@ def grammar_cases() -> Iterator[Malformed]:
         "a lexicon of brackets": (TOML, "x = " + "[" * 20_000),
         "a lexicon without words": (TOML, WORDS.split("[Det]")[0]),
         "a category without words": (TOML, WORDS.split("king kings")[0] + WORDS.split("cat cats\n")[1]),
+        "words that are a number, in a section that no rule uses": (TOML, WORDS + "\n[Zzz]\nwords = 3\n"),
         "words that are a number": (TOML, WORDS.split("[Verb]")[0] + '[Verb]\nwords = 3\n'),
         "a row of words that is short": (TOML, WORDS.replace("king kings", "king")),
         "a row of words that is long": (TOML, WORDS.replace("king kings", "king kings kingses")),
@@ -117,7 +118,10 @@ def grammar_cases() -> Iterator[Malformed]:
     sound = {
         "as it should be": (TOML, WORDS),
         "no start, which is the first rule then": (TOML.replace('start = "Sentence"', ""), WORDS),
-        "a section of the lexicon that no rule uses": (TOML, WORDS + "\n[Zzz]\nwords = 3\n"),
+        "a section of the lexicon that no rule uses": (
+            TOML,
+            WORDS + "\n[Zzz]\nwords = '''\nword\nzzz\n'''\n",
+        ),
     }
     for name, (grammar, words) in sound.items():
         files = both(writes("g.toml", grammar), writes("words.toml", words))

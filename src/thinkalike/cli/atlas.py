@@ -1,0 +1,157 @@
+"""`thinkalike atlas`: fingerprints of many models, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thinkalike.cli.application import app
+from thinkalike.cli.fingerprint import Facts, Reference, parse_facts
+from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with, place
+from thinkalike.cli.tables import show_notes, show_table
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.types import Option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thinkalike.populations.atlas import Atlas
+
+ACTIONS = ("add", "list", "nearest", "map", "why", "report")
+
+
+@app.command()
+def atlas(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help=f"One of: {', '.join(ACTIONS)}.")],
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL...]", help=f"For add, also files of fingerprints, or: {SYSTEMS} For nearest, one."
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        address("The atlas: a folder or an address.", show_default="the bundled models, to read only"),
+    ] = None,
+    reference: Reference = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="features, warped, warped-shares or rsa.", show_default="features"),
+    ] = None,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="How many to show.", show_default="5")] = None,
+    facts: Annotated[
+        Path | None, typer.Option(help="why, report: a .csv table of facts, the first column the models.")
+    ] = None,
+    fact: Facts = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+    figure: Annotated[Path | None, place("map: draw to this .png, .svg, .pdf or .html file.")] = None,
+    out: Annotated[
+        Path | None, place("report: the page to write.", show_default="atlas.html in this folder")
+    ] = None,
+) -> None:
+    """Keep fingerprints of many models; find the nearest, map them, and ask why they are alike."""
+    from thinkalike.populations.atlas import Atlas
+
+    if action not in ACTIONS:
+        raise UnknownName.among("action of an atlas", action, ACTIONS)
+    extraction = asked(dtype=dtype, device=device, batch_size=batch_size_of(batch_size))
+    only_with(action == "add", "with add", **extraction, fact=fact)
+    only_with(action in ("nearest", "map", "why", "report"), "with nearest, map, why and report", by=by)
+    only_with(action == "nearest", "with nearest", n=n)
+    only_with(action in ("why", "report"), "with why and report", facts=facts)
+    only_with(action == "report", "with report", out=out)
+    only_with(action == "map", "with map", figure=figure)
+    opened = Atlas(at, **asked(stimuli=reference))
+    if action == "add":
+        if not models:
+            raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
+        for name, source in parse_systems(models).items():
+            is_file = source.endswith(".npz") and Path(source).is_file()
+            options = {} if is_file else {"name": name, "facts": parse_facts(fact), **extraction}
+            made = opened.add(source, **options)
+            typer.echo(f"Added {made.name}: {len(made.layers)} layers.")
+            if len(opened) > 1:
+                _nearest(opened, made.name, 3)
+        return
+    if models and action != "nearest":
+        raise InvalidInput(f"{action} looks at all models of the atlas: leave out {models[0]}.")
+    if not len(opened):
+        raise InvalidInput(f"There is nothing in {at} yet: thinkalike atlas add MODEL --at {at}")
+    if action == "nearest":
+        if not models or len(models) != 1:
+            raise InvalidInput("nearest takes one model of the atlas, for example nano-gpt2.")
+        _nearest(opened, models[0], n or 5, **asked(by=by))
+        return
+    shown: dict[str, Callable[[], None]] = {
+        "list": lambda: _list(opened),
+        "map": lambda: _map(opened, figure, **asked(by=by)),
+        "why": lambda: _why(opened, facts, **asked(by=by)),
+        "report": lambda: _report(opened, facts, out or Path("atlas.html"), **asked(by=by)),
+    }
+    shown[action]()
+
+
+def _list(opened: Atlas) -> None:
+    facts = opened.facts()
+    columns = [c for c in ("architecture", "depth", "width", "parameters", "family") if c in facts]
+    rows = [[str(name), *(_text(row[c]) for c in columns)] for name, row in facts.iterrows()]
+    show_table(["model", *columns], rows, names=["architecture", "family"], title=repr(opened))
+
+
+def _nearest(opened: Atlas, model: str, n: int, **options: str) -> None:
+    found = opened.nearest(model, n, **options)
+    rows = [[str(row.model), f"{row.distance:.3f}"] for row in found.itertuples()]
+    show_table(["model", "distance"], rows, names=["model"], title=f"Nearest to {model}")
+
+
+def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
+    found = opened.map(**options)
+    rows = [[str(row.model), f"{row.x:.3f}", f"{row.y:.3f}"] for row in found.to_frame().itertuples()]
+    show_table(["model", "x", "y"], rows, names=["model"], title=f"{opened!r}, by {found.by}")
+    typer.echo(f"Stress {found.stress:.2f}: 0 is perfect, above 0.2 is poor.")
+    if figure is not None:
+        from thinkalike.cli.options import draw
+        from thinkalike.populations.charts import map_chart
+
+        draw(map_chart(found, opened.facts().get("family")), figure)
+        typer.echo(f"Drew {figure}.")
+
+
+def _why(opened: Atlas, table: Path | None, **options: str) -> None:
+    found = opened.why(_table(table), **options)
+    columns = ["importance", "conditional", "partial", "p", "q"]
+    rows = [
+        [str(row["facts"]), *(f"{row[c]:.3f}" for c in columns)] for _, row in found.to_frame().iterrows()
+    ]
+    title = f"{found.n_models} models by {found.by}: facts explain ρ = {found.score:.2f} of the distances"
+    show_table(["facts", *columns], rows, names=["facts"], title=title)
+    notes = [f"{fact} was left out: it is {why}." for fact, why in found.left_out.items()]
+    show_notes(["p: by permuting models, given all the other facts. q: corrected for their number.", *notes])
+
+
+def _report(opened: Atlas, table: Path | None, out: Path, **options: Option) -> None:
+    from thinkalike.report.population_page import write_population
+
+    facts = opened.facts(_table(table))
+    typer.echo(f"Wrote {write_population(opened.fingerprints(), out, facts=facts, **options)}.")
+
+
+def _table(path: Path | None) -> pd.DataFrame | None:
+    if path is None:
+        return None
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}: give a .csv table, the first column the models.")
+    import pandas as pd
+
+    return pd.read_csv(path, index_col=0)
+
+
+def _text(value: object) -> str:
+    missing = value is None or (isinstance(value, float) and value != value)
+    return "–" if missing else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,153 @@
+"""`thinkalike diff` and `thinkalike trace`: what tuning changed, and what training did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thinkalike.cli.application import app
+from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.options import (
+    BatchSize,
+    Bos,
+    Device,
+    Dtype,
+    Figure,
+    Pooling,
+    Seed,
+    Site,
+    asked,
+    batch_size_of,
+    draw,
+    place,
+)
+from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.cli.tables import show_table
+from thinkalike.types import Option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Out = Annotated[Path | None, place("Write tables: OUT-layers and OUT-features, .csv and .parquet.")]
+
+
+@app.command()
+def diff(
+    base: Annotated[str, typer.Argument(metavar="BASE", help=f"One of: {SYSTEMS}")],
+    tuned: Annotated[str, typer.Argument(metavar="TUNED", help="Its child, with the same layers.")],
+    stimuli: StimuliFile = None,
+    sentences: Sentences = None,
+    features: Features = None,
+    drop: Drop = None,
+    kind: Kinds = None,
+    pooling: Pooling = None,
+    site: Site = None,
+    bos: Bos = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+    seed: Seed = None,
+    out: Out = None,
+) -> None:
+    """Say what changed from a model to its child, layer against the same layer."""
+    from thinkalike.populations import diff as run
+
+    shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
+    extraction = _extraction(pooling, site, bos, dtype, device, batch_size)
+    parse_systems([base])
+    found = run(base, tuned, shown, extraction=extraction, **asked(seed=seed))
+    columns = ["tau", "rsa", "cka"]
+    rows = [[str(r["layer"]), *(_ranged(r, c) for c in columns)] for _, r in found.layers.iterrows()]
+    title = f"{found.base} → {found.tuned}: how alike a layer stayed"
+    show_table(["layer", "τ_w", "RSA", "CKA"], rows, names=[], title=title)
+    _show_changes(found.changed())
+    typer.echo(str(found))
+    if out is not None:
+        _write(out, layers=found.layers, features=found.features)
+
+
+@app.command()
+def trace(
+    checkpoints: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL@REVISION...", help=f"Two or more, in the order of training: {SYSTEMS}"),
+    ],
+    stimuli: StimuliFile = None,
+    sentences: Sentences = None,
+    features: Features = None,
+    drop: Drop = None,
+    kind: Kinds = None,
+    pooling: Pooling = None,
+    site: Site = None,
+    bos: Bos = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+    seed: Seed = None,
+    figure: Figure = None,
+    out: Out = None,
+) -> None:
+    """Follow the strengths of features over training, checkpoint by checkpoint."""
+    from thinkalike.populations import trace as run
+
+    shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
+    extraction = _extraction(pooling, site, bos, dtype, device, batch_size)
+    found = run(parse_systems(checkpoints), shown, extraction=extraction, **asked(seed=seed))
+    for (before, after), rows in found.changed().groupby(["from", "to"], sort=False):
+        typer.echo(f"{before} → {after}")
+        _show_changes(rows)
+    if found.changed().empty:
+        typer.echo("No feature gained or lost strength beyond chance.")
+    if figure is not None:
+        draw(found.plot(), figure)
+        typer.echo(f"Drew {figure}.")
+    if out is not None:
+        _write(out, layers=found.strengths, features=found.changes)
+
+
+def _extraction(
+    pooling: str | None,
+    site: str | None,
+    bos: bool | None,
+    dtype: str | None,
+    device: str | None,
+    batch_size: str | None,
+) -> dict[str, Option]:
+    return asked(
+        pooling=pooling, site=site, bos=bos, dtype=dtype, device=device, batch_size=batch_size_of(batch_size)
+    )
+
+
+def _ranged(row: pd.Series, name: str) -> str:
+    if f"{name}_low" not in row:
+        return f"{row[name]:.2f}"
+    return f"{row[name]:.2f} ({row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f})"
+
+
+def _show_changes(changed: pd.DataFrame) -> None:
+    from thinkalike.wording import readable
+
+    rows = [
+        [
+            str(row.layer),
+            readable(str(row.feature)),
+            f"{row.before:.2f}",
+            f"{row.after:.2f}",
+            f"{row.change:+.2f} ({row.low:+.2f} to {row.high:+.2f})",
+            f"{row.p_holm:.3f}",
+        ]
+        for row in changed.itertuples()
+    ]
+    if rows:
+        columns = ["layer", "feature", "before", "after", "change", "p (Holm)"]
+        show_table(columns, rows, names=["feature"], title="Strengths that changed, in units of the noise")
+
+
+def _write(out: Path, **tables: pd.DataFrame) -> None:
+    from thinkalike.files import write_tables
+
+    for name, table in tables.items():
+        write_tables(table, out.with_name(f"{out.name}-{name}"))
+    typer.echo(f"Wrote {out}-layers and {out}-features (.csv, .parquet).")

@@ -1,0 +1,69 @@
+"""`thinkalike fingerprint` and `thinkalike atlas`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import thinkalike as ta
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.populations import Fingerprint
+
+Run = Callable[..., Any]
+
+
+def test_a_fingerprint_is_written_and_added(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "one.npz"
+    said = run("fingerprint", "mine=nano-pythia-64", "--out", out, "--fact", "family=pythia").stdout
+    assert "3 layers" in said
+    assert Fingerprint.load(out).facts["family"] == "pythia"
+    here = tmp_path / "atlas"
+    assert "Added mine: 3 layers." in run("atlas", "add", out, "--at", here).stdout
+    ta.Atlas(here).add(ta.Atlas()["nano-gpt2"])
+    assert "nano-gpt2" in run("atlas", "nearest", "mine", "--at", here).stdout
+
+
+def test_the_bundled_atlas(run: Run, tmp_path: Path) -> None:
+    listed = run("atlas", "list").stdout
+    assert all(name in listed for name in ("nano-bert", "step250"))
+    assert "nano-pythia-128" in run("atlas", "nearest", "nano-pythia-96", "-n", 2).stdout
+    figure = tmp_path / "map.svg"
+    assert "Stress" in run("atlas", "map", "--by", "rsa", "--figure", figure).stdout
+    assert figure.read_text(encoding="utf-8").startswith("<svg")
+    page = tmp_path / "page.html"
+    assert "page.html" in run("atlas", "report", "--out", page).stdout
+    assert "15 models" in page.read_text(encoding="utf-8")
+    table = tmp_path / "facts.csv"
+    rows = "\n".join(f"{name},{'a' if 'pythia' in name else 'b'}" for name in ta.Atlas().names)
+    table.write_text(f"model,house\n{rows}\n", encoding="utf-8")
+    found = run("atlas", "why", "--facts", table).stdout
+    assert "house" in found
+    assert "vocabulary was left out: it is the same in all models" in " ".join(found.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["frobnicate"], "no action of an atlas 'frobnicate'"),
+        (["add"], "Nothing was given to add"),
+        (["add", "nano-gpt2"], "The bundled fingerprints stay as they are"),
+        (["list", "nano-gpt2"], "list looks at all models of the atlas: leave out nano-gpt2"),
+        (["nearest"], "nearest takes one model of the atlas"),
+        (["list", "--by", "rsa"], "--by has a meaning only with nearest, map, why and report"),
+        (["list", "-n", "3"], "--n has a meaning only with nearest"),
+        (["nearest", "nano-gpt2", "--by", "cka"], "no distance between models 'cka'"),
+        (["why", "--facts", "nowhere.csv"], "There is no file nowhere.csv"),
+        (["list", "--at", "nowhere"], "There is nothing in nowhere yet"),
+        (["add", "nano-gpt2", "--at", "x", "--fact", "family"], "'family' is no fact: write NAME=VALUE"),
+    ],
+)
+def test_what_is_refused(
+    run: Run, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((InvalidInput, UnknownName), match=message):
+        run("atlas", *arguments)
+    assert not list(tmp_path.iterdir())
