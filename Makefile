@@ -9,13 +9,17 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TEST   := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test test-hostile test-browser test-real lint types docs examples bench clean
+.PHONY: demo test test-runs test-hostile test-browser test-real lint types docs examples bench clean
 
 demo: $(STAMP)
 	$(BIN)/thinkalike demo --out runs/demo
 
 test: $(STAMP)
-	$(TEST) -m "not browser and not real_weights and not hostile"
+	$(TEST) -m "not browser and not real_weights and not hostile and not whole_runs"
+
+# Every recipe from end to end, and whole comparisons against the numbers of earlier versions.
+test-runs: $(STAMP)
+	$(TEST) --dist load -m whole_runs
 
 # Kills, damages, malformed inputs, full disks. Other moments and damages: make test-hostile SEED=7
 SEED ?= 0
@@ -51,7 +55,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,docs,xarray,topology,dsa,gguf,vision]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,docs,xarray,topology,dsa,gguf,vision,neuro,matching,datasets,dask,slurm]"
 	touch $(STAMP)
 
 clean:

@@ -108,9 +108,9 @@ def speed() -> dict[str, Any]:
     import torch
 
     import thinkalike as ta
-    from thinkalike.systems.architectures import layers_of
     from thinkalike.systems.chunk_plan import make_plan
     from thinkalike.systems.passes import TextSource
+    from thinkalike.systems.stack import layers_of
     from thinkalike.systems.texts import Reader
 
     folder = tempfile.TemporaryDirectory()  # emptied at the end: deleting is no part of extraction

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -22,10 +21,10 @@ from statistics import median, quantiles
 
 HERE = Path(__file__).parents[1] / "src"
 BEFORE = "fe41898"
-UNKNOWN = ("Option", "Value", "Matrix", "Chart", "Processor", "Config", "Model", "Answer")
 OUTSIDE = ("recipes", "training")  # not counted in "the package itself"
 
-# Which modules' functions run while two systems of arrays, or two bundled models, are compared.
+# Which modules' functions run while two systems of arrays, or two bundled models, are compared; what runs
+# only because a module is imported (class bodies, tables) does not count.
 WALK = """
 import sys, threading, warnings
 import numpy as np
@@ -36,10 +35,15 @@ rng = np.random.default_rng(0)
 arrays = {name: {k: rng.normal(size=(len(stimuli), 8)) for k in range(2)} for name in "ab"}
 systems = arrays if sys.argv[1] == "arrays" else ["nano-bert", "nano-gpt2"]
 ran = set()
+def ours(frame):
+    return frame.f_globals.get("__name__", "").startswith("thinkalike")
+def importing(frame):
+    while frame is not None and not (frame.f_code.co_name == "<module>" and ours(frame)):
+        frame = frame.f_back
+    return frame is not None
 def note(frame, event, argument):
-    name = frame.f_globals.get("__name__", "")
-    if event == "call" and name.startswith("thinkalike") and frame.f_code.co_name != "<module>":
-        ran.add(name)
+    if event == "call" and ours(frame) and frame.f_globals["__name__"] not in ran and not importing(frame):
+        ran.add(frame.f_globals["__name__"])
 threading.setprofile(note)
 sys.setprofile(note)
 ta.compare(systems, stimuli)
@@ -89,26 +93,81 @@ def function_lengths(path: Path) -> list[int]:
     ]
 
 
-def count_any(path: Path) -> int:
-    """How often the word `Any` stands in a module, its import included."""
-    return len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8")))
+class Names:
+    """What the names in the annotations of a package stand for, through imports and aliases.
+
+    An alias whose definition has `Any` in it, or another such alias, stands for `Any`: hiding it behind a
+    name does not give it a type.
+    """
+
+    def __init__(self, paths: list[Path], src: Path) -> None:
+        self.trees = {
+            ".".join(p.relative_to(src).with_suffix("").parts): ast.parse(p.read_text(encoding="utf-8"))
+            for p in paths
+        }
+        self.imported = {
+            (module, alias.asname or alias.name): (node.module or "", alias.name)
+            for module, tree in self.trees.items()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        self.aliases = {
+            (module, name): value
+            for module, tree in self.trees.items()
+            for name, value in map(alias_of, tree.body)
+            if value is not None
+        }
+        self.unknown = {("typing", "Any")}
+        while found := {k for k, v in self.aliases.items() if self.count(k[0], v)} - self.unknown:
+            self.unknown |= found
+
+    def count(self, module: str, node: ast.AST) -> int:
+        """How many names below a node stand for `Any`."""
+        names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+        return sum(self.imported.get((module, n), (module, n)) in self.unknown for n in names)
+
+    def unknown_types(self) -> int:
+        """Over all annotations, casts and aliases."""
+        written = sum(self.count(m, a) for m, tree in self.trees.items() for a in annotations(tree))
+        return written + sum(self.count(module, value) for (module, _), value in self.aliases.items())
 
 
-def count_unknown(path: Path) -> int:
-    """How often an annotation has a name of `thinkalike.types` that stands for a type nobody knows."""
-    text = path.read_text(encoding="utf-8")
-    imported = re.compile(r"^from thinkalike\.types import .*$", re.MULTILINE)
-    if not imported.search(text):
-        return 0
-    return len(re.findall(rf"(?:: |-> |[\[|,] ?)(?:{'|'.join(UNKNOWN)})\b", imported.sub("", text)))
+def alias_of(node: ast.stmt) -> tuple[str, ast.expr | None]:
+    """The name and the definition of a type alias; definition None: not an alias."""
+    if isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
+        return ast.unparse(node.target), node.value
+    if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Subscript, ast.BinOp, ast.Name)):
+        return ast.unparse(node.targets[0]), node.value
+    return "", None
+
+
+def annotations(tree: ast.AST) -> Iterator[ast.expr]:
+    """Every annotation of a module, and the type of every cast; those in quotes are read as well."""
+    for node in ast.walk(tree):
+        found: ast.expr | None = None
+        if isinstance(node, (ast.arg, ast.AnnAssign)):
+            found = node.annotation
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found = node.returns
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "cast":
+            found = node.args[0]
+        if isinstance(found, ast.Constant) and isinstance(found.value, str):
+            found = ast.parse(found.value, mode="eval").body
+        if found is not None:
+            yield found
 
 
 def modules_that_run(src: Path, what: str) -> int:
     """How many modules' functions run in one `ta.compare` of arrays or of models."""
-    environment = {**os.environ, "PYTHONPATH": str(src)}
-    ran = subprocess.run(
-        [sys.executable, "-c", WALK, what], env=environment, capture_output=True, text=True, check=True
-    )
+    with tempfile.TemporaryDirectory() as cache:
+        ran = subprocess.run(
+            [sys.executable, "-c", WALK, what],
+            env={**os.environ, "PYTHONPATH": str(src), "THINKALIKE_CACHE": cache, "XDG_CACHE_HOME": cache},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     return int(ran.stdout.split()[-1])
 
 
@@ -134,8 +193,7 @@ def shape(src: Path) -> dict[str, str]:
         "lines of a function, median / 90 % / longest": (
             f"{median(lengths):.0f} / {quantiles(lengths, n=10)[8]:.0f} / {lengths[-1]}"
         ),
-        "`Any`": f"{sum(map(count_any, paths))}",
-        "names that stand for it (`Value`, `Option` …)": f"{sum(map(count_unknown, paths))}",
+        "types not known: `Any`, and names that stand for it": f"{Names(paths, src).unknown_types()}",
         "modules that run in `ta.compare`, arrays / models": (
             f"{modules_that_run(src, 'arrays')} / {modules_that_run(src, 'models')}"
         ),

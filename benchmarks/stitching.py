@@ -113,9 +113,9 @@ def best_times(ways: dict[str, Callable[[], None]]) -> dict[str, float]:
 
 def measure() -> dict[str, Any]:
     from thinkalike.stitching.gathering import gather
-    from thinkalike.stitching.model import frozen
     from thinkalike.stitching.phi import identity_start
     from thinkalike.stitching.task import TaskFit, Training
+    from thinkalike.systems.calling import frozen
 
     job, examples = make_job()
     how = TaskFit()
@@ -154,7 +154,7 @@ def measure() -> dict[str, Any]:
 def main() -> None:
     import torch
 
-    from thinkalike.activations.cache import versions
+    from thinkalike.provenance import versions
 
     torch.set_num_threads(1)
     found = {**measure(), "threads": 1, "clock": "processor time", "versions": versions()}

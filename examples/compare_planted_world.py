@@ -36,5 +36,4 @@ print(comparison.blocks()[["a", "b", "mean", "p_mean", "q", "mean_rsa"]].round(3
 print()
 print(comparison.explain("ada", 0, "cleo", 2))
 
-assert comparison.answer[0].startswith("ada and bob (")
-assert "are the most alike" in comparison.answer[0]
+assert comparison.answer.alike.startswith("ada and bob are the most alike")

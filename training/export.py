@@ -133,7 +133,9 @@ def masked_share(plan: Plan) -> str:
 def notes(card: Card, plan: Plan) -> list[str]:
     """What a reader must be told."""
     found = []
-    if card.architecture.startswith(("GPT2", "NanoDecoder")):
+    if plan.shape.get("positions") == "none":
+        found.append("It is told nothing of positions: their embeddings are 0, and training left them so.")
+    elif card.architecture.startswith(("GPT2", "NanoDecoder")):
         found.append("The position embeddings are sinusoids that training did not change.")
     if "activation" in plan.shape:
         found.append(ACTIVATION_NOTE)

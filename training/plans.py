@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import UnknownName
@@ -72,7 +72,8 @@ def _fix_sinusoids(weight: torch.Tensor, *, scale: float = 0.1) -> None:
     weight.requires_grad_(False)
 
 
-def _gpt2(**shape: Any) -> PreTrainedModel:
+def _gpt2(*, positions: Literal["sinusoids", "none"] = "sinusoids", **shape: Any) -> PreTrainedModel:
+    import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(
@@ -86,7 +87,29 @@ def _gpt2(**shape: Any) -> PreTrainedModel:
         **shape,
     )
     model = GPT2LMHeadModel(config)
-    _fix_sinusoids(model.transformer.wpe.weight)
+    if positions == "sinusoids":
+        _fix_sinusoids(model.transformer.wpe.weight)
+    else:  # where a word stands is then known only from what the causal mask hides
+        torch.nn.init.zeros_(model.transformer.wpe.weight).requires_grad_(False)
+    return model
+
+
+def _rotary_gpt2(*, n_embd: int, n_layer: int, n_head: int) -> PreTrainedModel:
+    """GPT-2's blocks with rotary positions: GPT-NeoX with its two branches one after the other."""
+    import torch
+
+    model = _neox(
+        hidden_size=n_embd,
+        intermediate_size=4 * n_embd,
+        num_hidden_layers=n_layer,
+        num_attention_heads=n_head,
+        use_parallel_residual=False,
+        hidden_act="gelu_pytorch_tanh",
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+    )
+    for name, weight in model.named_parameters():
+        if name.endswith(("dense.weight", "dense_4h_to_h.weight")):  # GPT-2 starts these smaller
+            torch.nn.init.normal_(weight, std=0.02 / math.sqrt(2 * n_layer))
     return model
 
 
@@ -102,14 +125,16 @@ def _mamba(**shape: Any) -> PreTrainedModel:
 def _neox(**shape: Any) -> PreTrainedModel:
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
+    usual: dict[str, Any] = {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+        "hidden_act": "gelu",
+    }
     config = GPTNeoXConfig(
         vocab_size=VOCABULARY,
         max_position_embeddings=CONTEXT,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
-        hidden_act="gelu",
         tie_word_embeddings=True,
         **_CAUSAL_IDS,
-        **shape,
+        **(usual | shape),
     )
     return GPTNeoXForCausalLM(config)
 
@@ -143,15 +168,22 @@ def _pythia(width: int, layers: int, heads: int, **changes: Any) -> Plan:
 
 
 _TRANSFORMER = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
+_BERT = Plan(_bert, {**_TRANSFORMER, "intermediate_size": 320}, steps=7000, task="masked", short_steps=400)
+_GPT2 = Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=5500, short_steps=400)
+_MAMBA = Plan(
+    _mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=1500
+)
 
 PLANS: dict[str, Plan] = {
-    "nano-bert": Plan(
-        _bert, {**_TRANSFORMER, "intermediate_size": 320}, steps=7000, task="masked", short_steps=400
-    ),
-    "nano-gpt2": Plan(_gpt2, {"n_embd": 128, "n_layer": 6, "n_head": 4}, steps=5500, short_steps=400),
-    "nano-mamba": Plan(
-        _mamba, {"hidden_size": 128, "num_hidden_layers": 12, "state_size": 16, "expand": 2}, steps=1500
-    ),
+    "nano-bert": _BERT,
+    "nano-gpt2": _GPT2,
+    "nano-mamba": _MAMBA,
+    # What comes from positions, and what from the seed: each differs from its model above in that alone.
+    "nano-gpt2-nopos": replace(_GPT2, shape={**_GPT2.shape, "positions": "none"}),
+    "nano-gpt2-rotary": replace(_GPT2, build=_rotary_gpt2),
+    "nano-gpt2-seed1": replace(_GPT2, seed=1),
+    "nano-mamba-seed1": replace(_MAMBA, seed=1),
+    "nano-bert-seed1": replace(_BERT, seed=1),
     "nano-gelu-3l": _nanda("gelu", 3),
     "nano-solu-3l": _nanda("solu", 3),
     "nano-gelu-3l-seed1": _nanda("gelu", 3, seed=1),

@@ -15,10 +15,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.calibration import features, geometry, structure
+from benchmarks.calibration import changes, features, geometry, populations, structure, subjects
 from benchmarks.calibration.claims import Claim
 
-SIMULATIONS = {**features.SIMULATIONS, **geometry.SIMULATIONS, **structure.SIMULATIONS}
+SIMULATIONS = {
+    **features.SIMULATIONS,
+    **geometry.SIMULATIONS,
+    **structure.SIMULATIONS,
+    **subjects.SIMULATIONS,
+    **populations.SIMULATIONS,
+    **changes.SIMULATIONS,
+}
 RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
 
 

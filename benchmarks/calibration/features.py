@@ -19,9 +19,9 @@ from benchmarks.calibration.claims import Claim, Simulation
 from benchmarks.calibration.worlds import Floats, World, draw_strengths, related_strengths, shown
 from thinkalike.activations import Activations
 from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles, profile
-from thinkalike.comparison.similarity_matrix import by_features
 from thinkalike.encoding.crossval import LayerJudge, layer_target
 from thinkalike.encoding.strengths import strengths
 from thinkalike.inference.block_tests import relabelling_test
@@ -66,6 +66,29 @@ def null_in(kind: str, distribution: str, n_layers: int, *, n_draws: int, seed: 
         claims.append(
             Claim("p ≤ 0.05 of a block maximum of τ_w", name, 0.03, 0.07, float(shares[1]), n_draws)
         )
+    return claims
+
+
+def nothing_matters(n_draws: int, seed: int) -> list[Claim]:
+    """p where no feature matters in either system, and whether there is one where features do matter."""
+    warnings.simplefilter("ignore", CautionWarning)
+    claims = []
+    for kind, n_sentences in SENTENCES.items():
+        world = World(shown(kind, n_sentences, seed))
+        rng, p = np.random.default_rng(seed), {"none": [], "all": []}
+        for _ in range(n_draws):
+            for what, found in p.items():
+                drawn = [draw_strengths(rng, "log-normal", len(world.codes)) * (what == "all") for _ in "ab"]
+                systems = {
+                    name: np.stack(world.system(rng, s, 1, 0.4)) for name, s in zip("ab", drawn, strict=True)
+                }
+                block = by_features(profiles_of(world.stimuli, systems, resamples=0)).block_test("a", "b")
+                found.append(np.nan if block is None else block.p_mean)
+        none, given = np.array(p["none"]), np.isfinite(p["all"])
+        name = "p ≤ 0.05 where no feature matters"
+        claims.append(Claim(name, kind, 0.0, 0.05, float((none <= 0.05).mean()), n_draws))
+        name = "a p is given where features matter"
+        claims.append(Claim(name, kind, 0.95, 1.0, float(given.mean()), n_draws))
     return claims
 
 
@@ -130,6 +153,7 @@ def ranges_in(about: RangeWorld, *, n_draws: int, seed: int) -> list[Claim]:
         for one, true in zip(made, truth, strict=True):
             coverage.add("ρ", *one.score_range(), true.mean_scores)
             coverage.add("importances", *one.importance_range(), true.mean_importance)
+            coverage.add("strengths", *one.strength_range(), true.mean_strengths)
             coverage.add("ranks of features", *one.rank_range(), ranks(true.mean_importance))
         found = by_features(made)
         assert found.low is not None
@@ -149,6 +173,49 @@ def ranges_in(about: RangeWorld, *, n_draws: int, seed: int) -> list[Claim]:
     ]
 
 
+def ties(n_draws: int, seed: int) -> list[Claim]:
+    """Three systems: two pairs as alike as each other are called a tie, a pair much more alike is found.
+
+    The population is the first, from `seed` on, in which the two highest of the three true means are within
+    0.01 of each other (more than 0.3 apart), and the third is 0.15 below.
+    """
+    warnings.simplefilter("ignore", CautionWarning)
+    claims = []
+    for equal in (True, False):
+        world, systems, apart = _three_systems(seed, equal=equal)
+        rng, found = np.random.default_rng(seed), []
+        for _ in range(n_draws):
+            rows = np.isin(world.sentence, rng.choice(1500, 80, replace=False))
+            sample = {name: X[:, rows] for name, X in systems.items()}
+            blocks = by_features(profiles_of(world.stimuli.subset(rows), sample, resamples=20)).blocks
+            between = sorted((b for b in blocks if b.a != b.b), key=lambda b: -b.mean)
+            found.append(between[1].is_tied if equal else not between[1].is_tied)
+        name = "two pairs equally alike are called a tie" if equal else "the pair most alike is told apart"
+        goal = (0.95, 1.0) if equal else (0.8, 1.0)
+        about = f"salle2024, 80 sentences, true means {apart:.2f} apart"
+        claims.append(Claim(name, about, *goal, float(np.mean(found)), n_draws))
+    return claims
+
+
+def _three_systems(seed: int, *, equal: bool) -> tuple[World, dict[str, Floats], float]:
+    world = World(shown("salle2024", 1500, seed))
+    rng = np.random.default_rng(seed)
+    while True:
+        common, *own = rng.normal(size=(4, len(world.codes)))
+        logs = [0.6 * common + 0.8 * one for one in own]
+        if not equal:
+            logs[1] = 0.97 * logs[0] + 0.25 * logs[1]
+        systems = {
+            name: np.stack(world.system(rng, np.exp(one), 2, 0.15))
+            for name, one in zip("abc", logs, strict=True)
+        }
+        blocks = by_features(profiles_of(world.stimuli, systems, resamples=0)).blocks
+        means = sorted((b.mean for b in blocks if b.a != b.b), reverse=True)
+        apart = means[0] - means[1]
+        if apart <= 0.01 and means[1] - means[2] >= 0.15 if equal else apart >= 0.3:
+            return world, systems, apart
+
+
 def profiles_of(stimuli: Stimuli, systems: dict[str, Floats], *, resamples: int) -> list[Profile]:
     plan = plan_profiles(stimuli, resamples=resamples)
     return [
@@ -165,6 +232,8 @@ def ranks(importance: Floats) -> Floats:
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "features-null": (null_of_tau, 400),
+    "features-nothing": (nothing_matters, 200),
+    "features-ties": (ties, 200),
     "features-ranges": (ranges, 300),
 }
 """Name → the simulation, and the draws of a full run"""

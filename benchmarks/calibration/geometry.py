@@ -13,9 +13,9 @@ import pandas as pd
 from benchmarks.calibration.claims import Claim, Simulation
 from thinkalike.inference.geometry_tests import geometry_tests
 from thinkalike.inference.jackknife import jackknife_range
-from thinkalike.inference.left_out import left_out_matrices
+from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.sentences import SentencePlan, plan_sentences
-from thinkalike.measures import get_measure
+from thinkalike.measures import MEASURES, get_measure
 from thinkalike.stimuli import Stimuli
 from thinkalike.stimuli.differences import FeatureDifferences, code_features
 
@@ -261,7 +261,8 @@ def _shares(drawn: Drawn, plan: SentencePlan | None = None) -> tuple[float, Floa
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     **{
         f"ranges-{measure}": (partial(coverage, measure=measure), 300)
-        for measure in ("rsa", "rsa-pearson", "rsa-cosine", "cka", "cka-rbf")
+        for measure in MEASURES
+        if has_range(measure)
     },
     **{
         f"null-{measure}": (partial(null_level, measure=measure), 400)

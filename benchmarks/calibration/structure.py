@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
+from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.calibration.claims import Claim, Simulation
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.blocks import find_blocks
-from thinkalike.inference.clusters import cluster_models
+from thinkalike.inference.clusters import cluster_models, partition
 from thinkalike.inference.groups import compare_groups
 
 Floats = npt.NDArray[np.float64]
@@ -131,30 +132,48 @@ def _better(mean: Floats, halves: tuple[Floats, Floats] | None = None) -> bool:
 
 
 # ---------------------------------------------------------------- groups and clusters of models
+def centred(codes: Floats, apart: float, d: int) -> Floats:
+    """The centre of the group of each model, in `d` dimensions."""
+    centres = np.zeros((len(codes), d))
+    centres[np.arange(len(codes)), codes] = apart / np.sqrt(2)
+    return centres
+
+
 def models(
     rng: Generator, sizes: tuple[int, ...], *, apart: float, spread: tuple[float, ...], d: int = 8
 ) -> tuple[Floats, list[str]]:
     """Distances between models around the centres of their groups in `d` dimensions."""
     codes = np.repeat(np.arange(len(sizes)), sizes)
-    X = rng.normal(size=(len(codes), d)) * np.array(spread)[codes][:, None]
-    X[np.arange(len(codes)), codes] += apart / np.sqrt(2)
+    X = rng.normal(size=(len(codes), d)) * np.array(spread)[codes][:, None] + centred(codes, apart, d)
     return squareform(pdist(X)), [f"group {code}" for code in codes]
 
+
+Draw = Callable[[Generator], tuple[Floats, list[str]]]
+"""Distances between models, and their groups"""
 
 GROUPS: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
     "10 + 10 models, equal spread": ((10, 10), (1.0, 1.0)),
     "5 + 15 models, equal spread": ((5, 15), (1.0, 1.0)),
     "5 + 15 models, the few thrice as spread": ((5, 15), (3.0, 1.0)),
     "5 + 15 models, the many thrice as spread": ((5, 15), (1.0, 3.0)),
+    "3 + 10 models, the few twice as spread": ((3, 10), (2.0, 1.0)),
+    "6 + 6 + 6 models, once, twice and thrice as spread": ((6, 6, 6), (1.0, 2.0, 3.0)),
 }
 
 
 def groups_with_one_centre(n: int, seed: int) -> list[Claim]:
     found = []
-    for world, (sizes, spread) in GROUPS.items():
+    worlds: dict[str, Draw] = {
+        world: partial(models, sizes=sizes, apart=0.0, spread=spread)
+        for world, (sizes, spread) in GROUPS.items()
+    }
+    for sizes in ((10, 10), (5, 15)):
+        name = f"{sizes[0]} + {sizes[1]} models, each far from all or near to all"
+        worlds[name] = partial(far_from_all, sizes=sizes, apart=0.0)
+    for world, draw in worlds.items():
         rng, p, holds_zero = np.random.default_rng(seed), [], []
         for _ in range(n):
-            distances, groups = models(rng, sizes, apart=0.0, spread=spread)
+            distances, groups = draw(rng)
             row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
             p.append(row["p"])
             holds_zero.append((row["low"] > 0) == (row["p"] <= 0.05))
@@ -173,7 +192,7 @@ def far_from_all(rng: Generator, sizes: tuple[int, ...], *, apart: float) -> tup
     return distances, [f"group {code}" for code in codes]
 
 
-PLANTED: dict[str, Callable[[Generator], tuple[Floats, list[str]]]] = {
+PLANTED: dict[str, Draw] = {
     "5 + 5 models, each far from all or near to all": partial(far_from_all, sizes=(5, 5), apart=0.12),
     "10 + 10 models, each far from all or near to all": partial(far_from_all, sizes=(10, 10), apart=0.12),
     "10 + 10 models around centres 2.4 spreads apart, 8 dimensions": partial(
@@ -198,6 +217,27 @@ def planted_groups(n: int, seed: int) -> list[Claim]:
     return found
 
 
+def known_centres(n: int, seed: int) -> list[Claim]:
+    """How often whoever *knows* the two centres, and puts every model to the nearer one, gets ARI ≥ 0.8.
+
+    No clustering can do better: this is the best rule there is for equal spread.
+    """
+    found = []
+    codes, d = np.repeat([0, 1], 10), 8
+    for apart, goal in ((2.4, (0.0, 1.0)), (4.0, (0.8, 1.0)), (5.0, (0.8, 1.0))):
+        rng, known, clustered = np.random.default_rng(seed), 0, 0
+        centres = centred(np.arange(2), apart, d)
+        for _ in range(n):
+            X = rng.normal(size=(len(codes), d)) + centred(codes, apart, d)
+            known += adjusted_rand_score(codes, cdist(X, centres).argmin(axis=1)) >= 0.8
+            labels = partition(squareform(pdist(X)), 2)
+            clustered += adjusted_rand_score(codes, labels) >= 0.8
+        world = f"10 + 10 models around centres {apart} spreads apart, 8 dimensions"
+        found.append(Claim("knowing the centres gives ARI ≥ 0.8", world, *goal, known / n, n))
+        found.append(Claim("clusters give ARI ≥ 0.8", world, *goal, clustered / n, n))
+    return found
+
+
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "agreement-unrelated": (agreement_of_unrelated, 500),
     "agreement-related": (agreement_of_related, 200),
@@ -205,5 +245,6 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "blocks-planted": (planted_blocks, 400),
     "groups-one-centre": (groups_with_one_centre, 400),
     "groups-planted": (planted_groups, 200),
+    "groups-known-centres": (known_centres, 400),
 }
 """Name → the simulation, and the draws of a full run"""

@@ -11,16 +11,27 @@ import math
 from pathlib import Path
 from typing import Any
 
+OLDER = (
+    "!!! warning\n"
+    "    This page is of the older inference: its verdicts come from one set of sentences, without ranges "
+    "and without rules written before. Take none of them as settled."
+)
 MARK = "<!-- gallery -->"
+REAL = "-real"
 FOLDER = "gallery"
-BADGES = {"agrees": "agrees", "differs": "differs", "cannot be tested": "untested"}
+BADGES = {
+    "agrees": "agrees",
+    "differs": "differs",
+    "undecided": "undecided",
+    "cannot be tested": "untested",
+}
 
 
 def on_config(config: Any) -> Any:
     """Name the recipes in the navigation, below the gallery."""
     for section in config.nav or []:
         if isinstance(section, dict) and isinstance(section.get("Gallery"), list):
-            section["Gallery"] += [{name: page_of(name)} for name in recipes()]
+            section["Gallery"] += [{name: page_of(name)} for name in pages(Path(config.docs_dir) / FOLDER)]
     return config
 
 
@@ -28,9 +39,9 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the page of every recipe."""
     from mkdocs.structure.files import File
 
-    for name, recipe in recipes().items():
-        text = page(recipe, Path(config.docs_dir) / FOLDER / name)
-        files.append(File.generated(config, page_of(name), content=text))
+    folder = Path(config.docs_dir) / FOLDER
+    for name, recipe in pages(folder).items():
+        files.append(File.generated(config, page_of(name), content=page(recipe, folder / name)))
     return files
 
 
@@ -46,6 +57,16 @@ def recipes() -> dict[str, Any]:
     return dict(RECIPES)
 
 
+def pages(folder: Path) -> dict[str, Any]:
+    """Name of a page → its recipe: one each, and one more, before it, for a run on pretrained models."""
+    found = {}
+    for name, recipe in recipes().items():
+        if read(folder / f"{name}{REAL}") is not None:
+            found[f"{name}{REAL}"] = recipe
+        found[name] = recipe
+    return found
+
+
 def page_of(name: str) -> str:
     """The path of a recipe's page inside docs."""
     return f"{FOLDER}/{name}/index.md"
@@ -59,35 +80,42 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 def overview(folder: Path) -> str:
     """A line and a picture for every recipe."""
-    return "\n\n".join(_entry(recipe, folder / name) for name, recipe in recipes().items())
+    return "\n\n".join(_entry(recipe, folder / name) for name, recipe in pages(folder).items())
 
 
 def _entry(recipe: Any, folder: Path) -> str:
     found = read(folder)
-    about = f"`{recipe.name}`: {_source(recipe)}"
-    lines = [f"## [{recipe.title}]({recipe.name}/index.md)", about]
+    name = folder.name
+    about = f"`{name}`: {_source(recipe)}"
+    lines = [f"## [{title_of(recipe, folder)}]({name}/index.md)", about]
     lines.append(tally(found) if found else "Not run at nano scale yet.")
     picture = found and next(filter(None, (_picture(folder, f["name"]) for f in found["figures"])), None)
     if picture:
-        lines.append(f"[![{recipe.title}]({recipe.name}/{picture})]({recipe.name}/index.md)")
+        lines.append(f"[![{recipe.title}]({name}/{picture})]({name}/index.md)")
     return "\n\n".join(lines)
 
 
 def page(recipe: Any, folder: Path) -> str:
     """Everything that one run found, as Markdown."""
-    head = [f"# {recipe.title}", _source(recipe)]
-    command = f"```text\nthinkalike reproduce {recipe.name} --scale nano\n```"
+    head = [f"# {title_of(recipe, folder)}", _source(recipe)]
+    scale = "real" if folder.name.endswith(REAL) else "nano"
+    command = f"```text\nthinkalike reproduce {recipe.name} --scale {scale}\n```"
     found = read(folder)
     if found is None:
         return "\n\n".join([*head, "This recipe has not been run at nano scale yet. To run it:", command])
     took = _duration(found["processor_seconds"])
     about = f"At {found['scale']} scale, in {took} of processor time. To run it again:"
-    parts = [*head, tally(found), about, command, *(f"*{_text(note)}*" for note in found["notes"])]
+    older = [] if any(s.get("rule") for s in found["statements"]) else [OLDER]
+    parts = [*head, *older, tally(found), about, command, *(f"*{_text(n)}*" for n in found["notes"])]
     parts += [_statements("What the paper says, and what we find", found, beyond=False)]
     parts += [_statements("Beyond the paper", found, beyond=True)]
     parts += [_figure(figure, folder) for figure in found["figures"]]
     parts += [_table(table) for table in found["tables"]]
     return "\n\n".join(part for part in parts if part)
+
+
+def title_of(recipe: Any, folder: Path) -> str:
+    return f"{recipe.title} On pretrained models" if folder.name.endswith(REAL) else recipe.title
 
 
 def _source(recipe: Any) -> str:
@@ -110,9 +138,26 @@ def _statements(title: str, found: dict[str, Any], *, beyond: bool) -> str:
     if not own:
         return ""
     rows = [
-        f"| {_text(s['paper'])} | {badge(s['verdict'])} | {_text(s['found'])}{_numbers(s)} |" for s in own
+        f"| {_text(s['paper'])} | {badge(s['verdict'])}{_grid(s)} "
+        f"| {_text(s['found'])}{_rule(s)}{_numbers(s)} |"
+        for s in own
     ]
     return "\n".join([f"## {title}", "", "| the paper | verdict | what we find |", "|---|---|---|", *rows])
+
+
+def _grid(statement: dict[str, Any]) -> str:
+    """In how many other analyses a verdict comes out alike."""
+    found = statement.get("sensitivity")
+    return f"<br><small>{found['agree']} of {found['n']} analyses</small>" if found else ""
+
+
+def _rule(statement: dict[str, Any]) -> str:
+    """What would have borne the paper out, and since when that is written down."""
+    rule = statement.get("rule")
+    if not rule:
+        return ""
+    before = "".join(f" Before: {_text(old)}" for old in rule["earlier"])
+    return f"<br><small>{_text(rule['in_words'])} (rule of {_text(rule['written'])}).{before}</small>"
 
 
 def _numbers(statement: dict[str, Any]) -> str:

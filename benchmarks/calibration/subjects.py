@@ -1,0 +1,144 @@
+"""Groups of subjects beside a model: level, power, coverage and ceilings, in worlds where the truth is known.
+
+A subject's responses are the items' places in a shared space, seen through weights of its own, and noise. The
+model is another space, or the shared one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import thinkalike as ta
+from benchmarks.calibration.claims import Claim, Simulation
+
+SUBJECTS, ITEMS, UNITS, SPACE = 8, 30, 12, 4
+
+
+def subjects_of(
+    rng: np.random.Generator, shared: np.ndarray, *, n: int = SUBJECTS, noise: float = 1.0, own: float = 0.0
+) -> np.ndarray:
+    """(n, n_items, UNITS): the shared places weighted anew, places of one's own, and noise."""
+    items, d = shared.shape
+    places = np.sqrt(1 - own) * shared + np.sqrt(own) * rng.normal(size=(n, items, d))
+    return places @ rng.normal(size=(n, d, UNITS)) / np.sqrt(d) + noise * rng.normal(size=(n, items, UNITS))
+
+
+def p_values(n_draws: int, seed: int, *, own: float, related: float, items: int = ITEMS) -> np.ndarray:
+    """(n_draws, 3) p over subjects, items and both, for a model that shares a part of the space."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n_draws):
+        shared = rng.normal(size=(items, SPACE))
+        model = np.sqrt(related) * shared + np.sqrt(1 - related) * rng.normal(size=shared.shape)
+        people = subjects_of(rng, shared, own=own)
+        table = ta.compare_with_group(people, {"model": model}, permutations=199).table(over="subjects")
+        found.append(table[["p_subjects", "p_items", "p_both"]].to_numpy()[0])
+    return np.array(found)
+
+
+def level(n_draws: int, seed: int) -> list[Claim]:
+    """No effect: subjects who share nothing, and subjects who share what the model does not have."""
+    claims = []
+    for own, world in ((1.0, "subjects share nothing"), (0.0, "subjects share another space")):
+        p = p_values(n_draws, seed, own=own, related=0.0)
+        for k, over in enumerate(("subjects", "items", "both")):
+            goal = (0.03, 0.07)
+            if over == "both":
+                goal = (0.0, 0.07)  # the larger of two p: never more often, at times less
+            if over == "subjects" and own == 0.0:
+                goal = (0.0, 1.0)  # it holds for these items only, which chance made alike or not: shown
+            claims.append(
+                Claim(f"p ≤ 0.05 over {over}", world, *goal, float((p[:, k] <= 0.05).mean()), n_draws)
+            )
+    return claims
+
+
+def power(n_draws: int, seed: int) -> list[Claim]:
+    """A model that shares a part of the space, with more and fewer items."""
+    claims = []
+    for items in (8, 15, 30):
+        p = p_values(n_draws, seed, own=0.0, related=0.5, items=items)
+        for k, over in enumerate(("subjects", "items", "both")):
+            hit = float((p[:, k] <= 0.05).mean())
+            claims.append(
+                Claim(f"power over {over}", f"half of the space, {items} items", 0.0, 1.0, hit, n_draws)
+            )
+    return claims
+
+
+def coverage(n_draws: int, seed: int) -> list[Claim]:
+    """95 % ranges of the mean score hold that of many subjects and items."""
+    rng = np.random.default_rng(seed)
+    held: dict[str, list[bool]] = {"subjects": [], "both": []}
+    truth = _mean_score(rng, 60, 40)
+    for _ in range(n_draws):
+        shared = rng.normal(size=(ITEMS, SPACE))
+        model = np.sqrt(0.5) * (shared + rng.normal(size=shared.shape))
+        found = ta.compare_with_group(subjects_of(rng, shared), {"model": model}, permutations=19)
+        for over, kept in held.items():
+            row = found.table(over=over).iloc[0]
+            kept.append(bool(row["low"] <= truth <= row["high"]))
+    goals = {"subjects": (0.0, 1.0), "both": (0.92, 0.98)}
+    return [
+        Claim(
+            f"95 % range over {over} holds the score",
+            "half of the space",
+            *goals[over],
+            float(np.mean(v)),
+            n_draws,
+        )
+        for over, v in held.items()
+    ]
+
+
+def _mean_score(rng: np.random.Generator, items: int, draws: int) -> float:
+    """The score to be expected of other subjects and items: RSA moves little with their number."""
+    from scipy.spatial.distance import pdist
+    from scipy.stats import spearmanr
+
+    scores = []
+    for _ in range(draws * 10):
+        shared = rng.normal(size=(items, SPACE))
+        model = np.sqrt(0.5) * (shared + rng.normal(size=shared.shape))
+        person = subjects_of(rng, shared, n=1)[0]
+        scores.append(spearmanr(pdist(person), pdist(model)).statistic)
+    return float(np.mean(scores))
+
+
+def ceilings(n_draws: int, seed: int) -> list[Claim]:
+    """What the true model reaches lies between the ceilings."""
+    rng = np.random.default_rng(seed)
+    inside, ordered = [], []
+    for _ in range(n_draws):
+        shared = rng.normal(size=(ITEMS, SPACE))
+        # The RDM that subjects share: that of the places, weights being random and the same on average.
+        people = subjects_of(rng, shared)
+        row = ta.compare_with_group(people, {"true": shared}, permutations=19).table(over="subjects").iloc[0]
+        inside.append(row["score"] <= row["ceiling_upper"])
+        ordered.append(row["ceiling_lower"] <= row["score"])
+    return [
+        Claim(
+            "the true model is below the upper ceiling",
+            "random weights",
+            0.95,
+            1.0,
+            float(np.mean(inside)),
+            n_draws,
+        ),
+        Claim(
+            "the true model is above the lower ceiling",
+            "random weights",
+            0.9,
+            1.0,
+            float(np.mean(ordered)),
+            n_draws,
+        ),
+    ]
+
+
+SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    "subjects-level": (level, 1600),
+    "subjects-power": (power, 200),
+    "subjects-coverage": (coverage, 300),
+    "subjects-ceilings": (ceilings, 200),
+}

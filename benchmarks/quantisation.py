@@ -1,0 +1,73 @@
+"""What quantised weights do to distances: bundled models with their matrices through GGUF's own rounding.
+
+    python -m benchmarks.quantisation
+
+Every matrix of the blocks and the embeddings is quantised and read back, as a model from a GGUF file is. For
+each kind of rounding and layer: RSA with the full model over all pairs of words, and weighted τ between the
+profiles; beside them what two neighbouring layers of the full model have. Writes
+benchmarks/results/quantisation.json.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MODELS = ("nano-gpt2", "nano-bert", "nano-mamba")
+KINDS = ("Q8_0", "Q5_1", "Q4_1", "Q4_0")
+N_SENTENCES = 100
+RESULTS = Path(__file__).parent / "results" / "quantisation.json"
+
+
+def quantised(model: Any, kind: str) -> Any:
+    """A copy whose matrices went through GGUF's rounding in blocks of 32."""
+    import gguf
+    import torch
+
+    copied, how = copy.deepcopy(model), gguf.GGMLQuantizationType[kind]
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            if parameter.ndim == 2 and parameter.shape[-1] % 32 == 0:
+                packed = gguf.quants.quantize(parameter.float().numpy(), how)
+                parameter.copy_(torch.from_numpy(gguf.quants.dequantize(packed, how)))
+    return copied
+
+
+def measured(name: str) -> dict[str, Any]:
+    import thinkalike as ta
+    from thinkalike.systems import bundled
+
+    model, tokenizer = bundled.load(name)
+    model = model.float()
+    stimuli = ta.Stimuli.from_grammar(n_sentences=N_SENTENCES, seed=0)
+    full = ta.extract(model, stimuli, processor=tokenizer, system="full")
+    profile = ta.profile(full, stimuli)
+    between = ta.similarity([full], measure="rsa").values
+    found: dict[str, Any] = {"neighbouring layers, RSA": np.diag(between, 1).round(4).tolist()}
+    for kind in KINDS:
+        rounded = ta.extract(quantised(model, kind), stimuli, processor=tokenizer, system=kind)
+        n = len(full.layers)
+        alike = ta.similarity([full, rounded], measure="rsa").values[:n, n:]
+        tau = ta.similarity([profile, ta.profile(rounded, stimuli)]).values[:n, n:]
+        found[kind] = {
+            "RSA": np.diag(alike).round(4).tolist(),
+            "weighted tau": np.diag(tau).round(3).tolist(),
+        }
+    return found
+
+
+def main() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = {name: measured(name) for name in MODELS}
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
