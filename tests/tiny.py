@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -440,7 +441,10 @@ def _nano() -> Any:
 
 
 @cache
-def build(name: str) -> Any:
+def build(name: str, dtype: torch.dtype = torch.float32) -> Any:
+    """The one model of that name and dtype, which all tests share."""
+    if dtype != torch.float32:
+        return copy.deepcopy(build(name)).to(dtype)
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.filterwarnings(
@@ -500,10 +504,11 @@ class Case:
 
     name: str
     tiny: Tiny
+    dtype: torch.dtype = torch.float32
 
     @property
     def model(self) -> Any:
-        return build(self.name)
+        return build(self.name, self.dtype)
 
     @property
     def stack(self) -> Stack:

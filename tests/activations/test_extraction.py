@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -259,11 +260,7 @@ def test_fused_scan_equals_transformers_own(one_case, words_of, monkeypatch):
 def test_half_precision_comes_back_as_float32(one_case, words_of):
     case, stimuli = one_case("llama"), words_of(["The old woman sings."])
     exact = extract(case, stimuli)
-    try:
-        case.model.bfloat16()
-        found = extract(case, stimuli, pooling="mean")
-    finally:
-        case.model.float()
+    found = extract(replace(case, dtype=torch.bfloat16), stimuli, pooling="mean")
     assert found[3].dtype == np.float32
     np.testing.assert_allclose(found[1], extract(case, stimuli, pooling="mean")[1], atol=0.1)
     assert exact.metadata["dtype"] == "float32"

@@ -23,8 +23,7 @@ def having(site):
 
 
 def read(name, site, dtype=torch.float32):
-    case = tiny.Case(name, tiny.TINY[name])
-    case.stack.model.to(dtype)
+    case = tiny.Case(name, tiny.TINY[name], dtype)
     with torch.no_grad(), recording(case.stack, site=site) as found:
         case.stack.model(**case.inputs())
     return case, found.states

@@ -59,7 +59,7 @@ def test_the_output_layer_that_a_model_was_saved_with(tiny_models, name, task, k
 
 
 def test_a_model_in_memory_stays_as_it_is():
-    model = tiny.build("bert").to(torch.float64)
+    model = tiny.build("bert", torch.float64)
     try:
         system = open_system(model, name="mine", tokenizer="given")
         assert system.stack.model is model
