@@ -47,6 +47,9 @@ half = cross_validate(stimuli, X, importance="half-drop").importance
 whole = cross_validate(stimuli, X, importance="drop").importance
 np.testing.assert_allclose(half, whole / 2)
 
+negated = ta.similarity([X, Y], measure="first-unit", steps="only-first")
+np.testing.assert_allclose(negated.values[0, 1], found.values[0, 1], atol=1e-6)
+
 assert ARCHITECTURES["tiny_tower"].blocks == "storeys"
 assert SITES["mlp"].paths_in(ARCHITECTURES["tiny_tower"], None) == ("think",)
 assert RECIPES["tiny-recipe"].title == "A tiny experiment"
@@ -119,6 +122,7 @@ def test_what_a_registry_refuses() -> None:
         ("thinkalike.measures.measure_table:MEASURES", "give a Measure of that name, or a function"),
         ("thinkalike.pairs.distances:DISTANCES", "give a function"),
         ("thinkalike.encoding.importance:IMPORTANCES", "give a function"),
+        ("thinkalike.pairs.preprocessing:STEPS", "give a Step, or a class with fit and transform"),
         ("thinkalike.systems.architectures:ARCHITECTURES", "give an Architecture"),
         ("thinkalike.systems.sites:SITES", "give a Site, or a function"),
         ("thinkalike.recipes.recipe_registry:RECIPES", "give a Recipe of that name"),

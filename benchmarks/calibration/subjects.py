@@ -7,6 +7,7 @@ model is another space, or the shared one.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 import thinkalike as ta
 from benchmarks.calibration.claims import Claim, Simulation
@@ -136,9 +137,69 @@ def ceilings(n_draws: int, seed: int) -> list[Claim]:
     ]
 
 
+def other_ceilings(n_draws: int, seed: int) -> list[Claim]:
+    """The same for measures whose mean subject is all subjects side by side."""
+    rng = np.random.default_rng(seed)
+    claims = []
+    for measure in ("mutual-knn", "procrustes"):
+        sign = -1.0 if ta.MEASURES[measure].kind == "distance" else 1.0
+        below, above = [], []
+        for _ in range(n_draws):
+            shared = rng.normal(size=(ITEMS, SPACE))
+            found = ta.compare_with_group(
+                subjects_of(rng, shared), {"true": shared}, measure=measure, permutations=19
+            )
+            row = found.table(over="subjects").iloc[0]
+            below.append(sign * row["score"] <= sign * row["ceiling_upper"])
+            above.append(sign * row["ceiling_lower"] <= sign * row["score"])
+        for name, held, low in (("below the upper", below, 0.95), ("above the lower", above, 0.9)):
+            share = float(np.mean(held))
+            claims.append(Claim(f"the true model is {name} ceiling", measure, low, 1.0, share, n_draws))
+    return claims
+
+
+def profile_coverage(n_draws: int, seed: int) -> list[Claim]:
+    """95 % ranges of the mean importance of a feature hold that of other subjects and items.
+
+    The truth is the mean over all draws: what a group of this size and items of this number give on average.
+    """
+    from thinkalike.comparison.group_profile import profile_group
+
+    rng = np.random.default_rng(seed)
+    strengths = {"one": 1.0, "two": 0.5, "three": 0.0}
+    found: dict[str, list[np.ndarray]] = {"subjects": [], "both": []}
+    for _ in range(n_draws):
+        table = pd.DataFrame({name: rng.choice(["a", "b"], 60) for name in strengths})
+        shared = rng.normal(size=(60, SPACE))
+        codes = {name: (table[name] == "b").to_numpy() for name in strengths}
+        people = subjects_of(rng, shared)
+        for k in range(SUBJECTS):
+            for name, strength in strengths.items():
+                people[k] += strength * rng.normal(size=(2, UNITS))[codes[name].astype(int)]
+        made = profile_group(people, table)
+        for over, kept in found.items():
+            kept.append(made.table(over=over)[["importance", "low", "high"]].to_numpy())
+    goals = {"subjects": (0.0, 1.0), "both": (0.92, 0.98)}
+    claims = []
+    for over, rows in found.items():
+        stacked = np.stack(rows)  # (n_draws, n_features, 3)
+        truth = stacked[:, :, 0].mean(axis=0)
+        held = ((stacked[:, :, 1] <= truth) & (truth <= stacked[:, :, 2])).mean(axis=0)
+        for name, share in zip(strengths, held, strict=True):
+            world = f"strength {strengths[name]}, 60 items"
+            claims.append(
+                Claim(
+                    f"95 % range over {over} holds an importance", world, *goals[over], float(share), n_draws
+                )
+            )
+    return claims
+
+
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "subjects-level": (level, 1600),
     "subjects-power": (power, 200),
     "subjects-coverage": (coverage, 300),
     "subjects-ceilings": (ceilings, 200),
+    "subjects-ceilings-side-by-side": (other_ceilings, 200),
+    "subjects-profile": (profile_coverage, 400),
 }

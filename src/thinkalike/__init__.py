@@ -23,6 +23,7 @@ _HOMES = {
     "profile": "thinkalike.comparison",
     "similarity": "thinkalike.comparison",
     "compare": "thinkalike.comparison",
+    "compare_outputs": "thinkalike.streaming",
     "compare_with_group": "thinkalike.comparison",
     "explain": "thinkalike.comparison",
     "Atlas": "thinkalike.populations",

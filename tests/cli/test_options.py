@@ -35,7 +35,13 @@ BEHIND: dict[str, list[Any]] = {
 }
 """Which Python functions take the options of a command"""
 
-OTHER_NAME = {"sentences": "n_sentences", "worst": "n_worst", "measure": "measures", "change": "changes"}
+OTHER_NAME = {
+    "sentences": "n_sentences",
+    "worst": "n_worst",
+    "measure": "measures",
+    "change": "changes",
+    "step": "steps",
+}
 MEANT = {
     ("compare", "resamples"): f"{usual_resamples('default')}; salle2024: {usual_resamples('salle2024')}",
     ("demo", "resamples"): f"{usual_resamples('default')}; salle2024: {usual_resamples('salle2024')}",

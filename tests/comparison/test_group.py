@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr, weightedtau
+from scipy.stats import t as student
 
 import thinkalike as ta
+from thinkalike.comparison import profile_group
 from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.measures import MEASURES
 
@@ -122,6 +126,41 @@ class TestScores:
         result = ours.table().set_index("model")["score"]
         assert result["same:same"] > 0.5 > result["other:other"]
 
+    @pytest.mark.parametrize("measure", ["procrustes", "mutual-knn"])
+    def test_ceilings_of_other_measures_are_of_subjects_side_by_side(self, measure: str) -> None:
+        ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure=measure, permutations=19)
+        scaled = []
+        for X in SUBJECTS:
+            centred = X - X.mean(axis=0)
+            scaled.append(centred / np.sqrt((centred**2).sum()))
+        upper = np.mean([MEASURES[measure](X, np.hstack(scaled)) for X in scaled])
+        others = [np.hstack([Y for k, Y in enumerate(scaled) if k != s]) for s in range(6)]
+        lower = np.mean([MEASURES[measure](X, Y) for X, Y in zip(scaled, others, strict=True)])
+        assert ours.ceiling_upper[0] == pytest.approx(upper, abs=1e-6)
+        assert ours.ceiling_lower[0] == pytest.approx(lower, abs=1e-6)
+        nearer = np.less if MEASURES[measure].kind == "distance" else np.greater
+        assert nearer(ours.ceiling_upper[0], ours.ceiling_lower[0])
+
+    def test_more_units_than_a_measure_takes_leave_no_ceiling(self) -> None:
+        ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure="svcca", permutations=19)
+        assert np.isnan(ours.ceiling_upper).all()
+
+    def test_models_by_name_read_the_stimuli(self) -> None:
+        stimuli = ta.Stimuli.from_grammar(30, seed=0)
+        people = np.random.default_rng(0).normal(size=(3, len(stimuli), 5))
+        ours = ta.compare_with_group(people, ["nano-gpt2"], stimuli, permutations=19)
+        layers = ta.extract("nano-gpt2", stimuli)
+        expected = spearmanr(pdist(people[1]), pdist(layers[4])).statistic
+        assert ours.scores[1, 0, ours.rows.index(("nano-gpt2", 4))] == pytest.approx(expected, abs=1e-5)
+
+    def test_steps_come_first(self) -> None:
+        from scipy.stats import zscore
+
+        ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, steps="zscore", permutations=19)
+        expected = spearmanr(pdist(zscore(SUBJECTS[2])), pdist(zscore(SHARED))).statistic
+        assert ours.scores[2, 0, 0] == pytest.approx(expected, abs=1e-5)
+        assert ours.settings["steps"] == ["zscore"]
+
     def test_clusters_in_time(self) -> None:
         rng = np.random.default_rng(0)
         people = {}
@@ -141,6 +180,45 @@ class TestScores:
         assert np.isnan(ours.p_items).all()
         assert np.isnan(ours.ceiling_upper).all()
         assert np.isnan(ours.limits()["threshold"]).all()
+
+
+class TestProfileOfAGroup:
+    TABLE = pd.DataFrame(
+        {
+            "size": np.where(SHARED[:, 0] > 0, "large", "small"),
+            "hue": list("rgb") * 8,
+            "half": list("ab") * 12,
+        }
+    )
+
+    def test_means_and_ranges_are_those_by_hand(self) -> None:
+        found = profile_group(SUBJECTS, self.TABLE)
+        each = np.stack([ta.profile(X, self.TABLE).mean_importance[0] for X in SUBJECTS])
+        table = found.table(over="subjects").set_index("feature")
+        np.testing.assert_allclose(table["importance"], each.mean(axis=0), atol=1e-9)
+        for k, name in enumerate(("size", "hue", "half")):
+            ends = student.interval(0.95, 5, each[:, k].mean(), each[:, k].std(ddof=1) / np.sqrt(6))
+            np.testing.assert_allclose(table.loc[name, ["low", "high"]].astype(float), ends, atol=1e-9)
+        both = found.table(over="both").set_index("feature")
+        assert (both["high"] - both["low"] >= table["high"] - table["low"] - 1e-9).all()
+        assert found.table().iloc[0]["feature"] == "size"
+        assert found.region_table()[["score", "low", "high", "ceiling"]].notna().all(axis=None)
+        assert "GroupProfile(6 subjects, 1 regions, 3 features)" in repr(found)
+
+    def test_it_is_saved(self, tmp_path: Path) -> None:
+        found = profile_group(SUBJECTS, self.TABLE, steps=["zscore"])
+        found.save(tmp_path / "run")
+        kept = pd.read_parquet(tmp_path / "run/subjects.parquet")
+        np.testing.assert_allclose(kept["importance"], found.importance.ravel())
+        assert json.loads((tmp_path / "run/settings.json").read_text())["settings"]["steps"] == ["zscore"]
+
+    def test_one_subject_is_no_group(self) -> None:
+        with pytest.raises(InvalidInput, match="There is 1 subject, and how subjects differ cannot be said"):
+            profile_group(SUBJECTS[:1], self.TABLE)
+        with pytest.raises(InvalidInput, match="needs resamples: leave out resamples=0"):
+            profile_group(SUBJECTS, self.TABLE, resamples=0)
+        with pytest.raises(StoreError, match="24 rows but the stimuli have 3 items"):
+            profile_group(SUBJECTS, self.TABLE[:3])
 
 
 def test_eight_conditions_have_folds_that_fit() -> None:
@@ -306,5 +384,5 @@ class TestBadInput:
             ta.compare_with_group(SUBJECTS, {"m": SHARED}, n_folds=3)
         with pytest.raises(StoreError, match="24 rows but the stimuli have 3 items"):
             ta.compare_with_group(SUBJECTS, {"m": SHARED}, pd.DataFrame({"x": list("aab")}))
-        with pytest.raises(InvalidInput, match="Got 'gpt2' as a model: give arrays or Activations"):
+        with pytest.raises(InvalidInput, match="gpt2 is a model, which must be shown something: give the st"):
             ta.compare_with_group(SUBJECTS, ["gpt2"])

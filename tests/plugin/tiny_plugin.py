@@ -23,6 +23,17 @@ def chebyshev(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return cdist(A, B, "chebyshev")
 
 
+class OnlyFirst:
+    """A step as scikit-learn writes them: the first unit, the others being constant."""
+
+    def fit(self, X: np.ndarray) -> OnlyFirst:
+        self.n_units = X.shape[1]
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return X * (np.arange(self.n_units) == 0)
+
+
 def half_drop(evaluation: Any, *, n_permutations: int, seed: int) -> np.ndarray:
     return drop_importance(evaluation, n_permutations=n_permutations, seed=seed) / 2
 

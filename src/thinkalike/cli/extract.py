@@ -8,6 +8,14 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.autoencoder import (
+    Autoencoder,
+    BestLatents,
+    OfLayer,
+    TheseLatents,
+    chosen_latents,
+    refuse_without,
+)
 from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
 from thinkalike.cli.options import (
@@ -28,10 +36,11 @@ from thinkalike.cli.options import (
     only_with,
 )
 from thinkalike.cli.shown import FILES, Columns, Drop, Features, Kinds, read_stimuli
+from thinkalike.errors import InvalidInput
 
 
 @app.command()
-@says_again(systems=["model"], inputs=["stimuli"])
+@says_again(systems=["model"], inputs=["stimuli", "autoencoder"])
 def extract(
     model: Annotated[
         str,
@@ -82,6 +91,10 @@ def extract(
     device_map: Annotated[str | None, typer.Option(help="auto spreads a big model over all devices.")] = None,
     batch_size: BatchSize = None,
     gguf_file: Annotated[str | None, typer.Option(help="The file in a folder of quantised weights.")] = None,
+    autoencoder: Autoencoder = None,
+    layer: OfLayer = None,
+    latents: TheseLatents = None,
+    best: BestLatents = None,
 ) -> Written:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
     from thinkalike.activations import extract as run
@@ -89,9 +102,12 @@ def extract(
 
     ((name, source),) = parse_models([model]).items()
     only_with(untrained or ":untrained" in source, "with --untrained, whose weights it draws", seed=seed)
+    refuse_without(autoencoder, layer=layer, latents=latents, best=best)
+    if autoencoder is not None and out is None:
+        raise InvalidInput("Latents are not kept in the cache: also give --out, where to keep them.")
     texts_at_once = batch_size_of(batch_size)
     shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind, column=column)
-    done = False if out is None else is_complete(out)
+    done = False if out is None or autoencoder is not None else is_complete(out)
     found = run(
         source,
         shown,
@@ -116,9 +132,14 @@ def extract(
             batch_size=texts_at_once,
             gguf_file=gguf_file,
             system=name if source != model else None,
-            out=out,
+            out=None if autoencoder is not None else out,
         ),
     )
+    if autoencoder is not None and out is not None:
+        chosen = chosen_latents(found, shown, autoencoder, layer=layer, latents=latents, best=best)
+        chosen.save(out)
+        typer.echo(f"{chosen.system}: {len(chosen)} latents × {chosen.n_items:,} items\n{out}")
+        return [out]
     widths = " to ".join(str(width) for width in sorted({min(found.n_units), max(found.n_units)}))
     typer.echo(f"{found.system}: {len(found)} layers × {found.n_items:,} items × {widths} units")
     if found.n_items < len(shown) and pooling != "all":

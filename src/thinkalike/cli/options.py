@@ -153,6 +153,15 @@ Ordered = Annotated[
         show_default="indicator",
     ),
 ]
+Steps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--step",
+        help="What vectors go through first: zscore, pca:50, whiten, remove-top:2, demean:word. May be given "
+        "several times, in order.",
+        show_default="none",
+    ),
+]
 Importance = Annotated[
     str | None,
     typer.Option(

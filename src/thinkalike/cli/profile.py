@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
+from thinkalike.cli.autoencoder import (
+    Autoencoder,
+    BestLatents,
+    OfLayer,
+    TheseLatents,
+    chosen_latents,
+    refuse_without,
+)
 from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import SYSTEMS, parse_systems
 from thinkalike.cli.options import (
@@ -27,6 +35,7 @@ from thinkalike.cli.options import (
     Scheduler,
     Seed,
     Site,
+    Steps,
     SystemTurn,
     Window,
     Workers,
@@ -51,7 +60,7 @@ SHOWN = 3
 
 
 @app.command()
-@says_again(systems=["model"], inputs=["stimuli"])
+@says_again(systems=["model"], inputs=["stimuli", "autoencoder"])
 def profile(
     model: Annotated[str, typer.Argument(metavar="MODEL[@REVISION]", help=f"One of: {SYSTEMS}")],
     stimuli: StimuliFile = None,
@@ -63,6 +72,7 @@ def profile(
     resamples: Annotated[int | None, resamples("0")] = None,
     preset: Preset = None,
     distance: Distance = None,
+    step: Steps = None,
     ordered: Ordered = None,
     importance: Importance = None,
     pooling: Pooling = None,
@@ -76,6 +86,10 @@ def profile(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
+    autoencoder: Autoencoder = None,
+    layer: OfLayer = None,
+    latents: TheseLatents = None,
+    best: BestLatents = None,
     seed: Seed = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -102,6 +116,7 @@ def profile(
         device=device,
         batch_size=batch_size_of(batch_size),
     )
+    refuse_without(autoencoder, layer=layer, latents=latents, best=best)
     ((name, source),) = parse_systems([model]).items()
     is_arrays = is_array_file(source)
     only_with(not is_arrays, f"with a model, and {source} holds arrays", **extraction)
@@ -113,10 +128,13 @@ def profile(
     activations = (
         open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
     )
+    if autoencoder is not None:
+        activations = chosen_latents(activations, shown, autoencoder, layer=layer, latents=latents, best=best)
     chosen = asked(
         preset=preset,
         resamples=resamples,
         distance=distance,
+        steps=step,
         ordered=ordered,
         importance=importance,
         seed=seed,

@@ -9,6 +9,7 @@ _HOMES = {
     "Comparison": "thinkalike.comparison.comparison",
     "Explanation": "thinkalike.comparison.explaining",
     "GroupComparison": "thinkalike.comparison.group",
+    "GroupProfile": "thinkalike.comparison.group_profile",
     "Profile": "thinkalike.comparison.profiles",
     "Robustness": "thinkalike.comparison.robustness",
     "SimilarityMatrix": "thinkalike.comparison.similarity_matrix",
@@ -17,6 +18,7 @@ _HOMES = {
     "explain": "thinkalike.comparison.explaining",
     "probes_beside_profile": "thinkalike.comparison.probe_table",
     "profile": "thinkalike.comparison.profiling",
+    "profile_group": "thinkalike.comparison.group_profile",
     "similarity": "thinkalike.comparison.layer_similarity",
 }
 
@@ -25,6 +27,7 @@ __all__ = [
     "Comparison",
     "Explanation",
     "GroupComparison",
+    "GroupProfile",
     "Profile",
     "Robustness",
     "SimilarityMatrix",
@@ -33,6 +36,7 @@ __all__ = [
     "explain",
     "probes_beside_profile",
     "profile",
+    "profile_group",
     "similarity",
 ]
 

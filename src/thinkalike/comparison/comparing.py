@@ -83,7 +83,9 @@ def compare(
     null : orders of the sentences that geometric measures are held against; 0 for none. When None 200 for
         RSA and CKA in all their forms, which take them cheaply, and none for other measures or where nothing
         is resampled.
-    preset, settings : of the encoding models, as in `profile`.
+    preset, settings : of the encoding models, as in `profile`. Among them `steps`, what vectors go through
+        first, as `["zscore", "pca:50"]`: fitted on the items of the training folds for profiles, on all items
+        for RSA, other measures and maps.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
     out : a run directory; what it holds of this run is re-used. `thinkalike report OUT` adds the page.
 

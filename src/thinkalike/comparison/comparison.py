@@ -27,6 +27,7 @@ from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.halves import across_halves
 from thinkalike.labels import Floats, Layer, Row, find_row
 from thinkalike.measures import get_measure
+from thinkalike.pairs.preprocessing import prepare_steps
 from thinkalike.wording import number
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ class Comparison:
         """
         if self.activations is None:
             raise InvalidInput("The activations of this run are gone: compare again to have reliability.")
-        layers = [self.activations[system][layer] for system, layer in self.rows]
+        steps = prepare_steps(self.settings.get("steps"), self.stimuli)
+        layers = [steps(self.activations[system][layer]) for system, layer in self.rows]
         features = self.stimuli.features
         conditions = features.groupby(list(features), observed=True, dropna=False).ngroup().to_numpy()
         found = across_halves(
@@ -266,7 +268,8 @@ class Comparison:
                 explained_range=None if ends is None else _ends(*ends, i, j),
             )
         if self.activations is not None and n_worst > 0:
-            layers = self.activations[a][layer_a], self.activations[b][layer_b]
+            steps = prepare_steps(self.settings.get("steps"), self.stimuli)
+            layers = steps(self.activations[a][layer_a]), steps(self.activations[b][layer_b])
             names = (matrix.rows[i], matrix.rows[j])
             pairs = worst_pairs(*layers, self.stimuli, self.settings, names=names, n_worst=n_worst)
             found = replace(found, worst_pairs=pairs)

@@ -61,8 +61,9 @@ class _Look:
         self, task: tuple[Activations, Layer]
     ) -> tuple[list[JudgedLayer | ThinkalikeError], npt.NDArray[np.float32]]:
         X = task[0][task[1]]
+        changed = self.plans[0].steps(X)  # the same for all: no analysis of the grid changes them
         return [_judged(plan, task[1], X) for plan in self.plans], standardised_ranks(
-            self.pairs, make_target(X, self.distance)
+            self.pairs, make_target(changed, self.distance)
         )
 
 

@@ -17,6 +17,7 @@ from thinkalike.inference.sentences import SentencePlan
 from thinkalike.labels import Floats, Row, row_name
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.measure_table import as_measure
+from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing
 from thinkalike.types import Value
 
 if TYPE_CHECKING:
@@ -30,24 +31,29 @@ def by_geometry(
     distance: str = "euclidean",
     seed: int = 0,
     plan: SentencePlan | None = None,
+    steps: Preprocessing = NO_STEPS,
 ) -> SimilarityMatrix:
     """Any measure of `MEASURES`, or of one's own, between the activations of all layers.
 
-    `plan` says what is left out and what changes places; without one there are values only.
+    `plan` says what is left out and what changes places; without one there are values only. `steps` change
+    every layer first, fitted on all items.
     """
     check_same_items(systems)
     rows = tuple((s.system, layer) for s in systems for layer in s.layers)
+    said: dict[str, object] = {"steps": list(steps.names)} if steps else {}
     if measure != "rsa":
-        return between_vectors(list(layers_of(systems)), rows, layer_measure(measure), plan=plan)
+        vectors = list(layers_of(systems, steps))
+        found = between_vectors(vectors, rows, layer_measure(measure), plan=plan)
+        return replace(found, settings={**found.settings, **said})
     from thinkalike.measures.rsa import ranked_layers
 
     names = [row_name(row) for row in rows]
-    with ranked_layers(layers_of(systems), names=names, distance=distance, seed=seed) as ranked:
-        found = ranked.correlate()
+    with ranked_layers(layers_of(systems, steps), names=names, distance=distance, seed=seed) as ranked:
+        rsa = ranked.correlate()
         left_out = None if plan is None else plan.left_out_ranked(ranked)
         null = None if plan is None else plan.null_ranked(ranked)
-    settings = {"distance": distance, "n_pairs": found.n_pairs, "sampled": found.sampled, "seed": seed}
-    matrix = SimilarityMatrix("rsa", rows, found.values, settings=settings)
+    settings = {"distance": distance, "n_pairs": rsa.n_pairs, "sampled": rsa.sampled, "seed": seed, **said}
+    matrix = SimilarityMatrix("rsa", rows, rsa.values, settings=settings)
     return with_tests(matrix, layer_measure("rsa"), None if left_out is None else left_out.values, null)
 
 
@@ -87,9 +93,14 @@ def with_tests(
     return replace(matrix, **cells._asdict(), tests=tests, left_out=left_out)
 
 
-def layers_of(systems: Sequence[Activations]) -> Iterator[np.ndarray]:
-    """The layers of all systems one after the other, each read when its turn comes."""
-    return (system[layer] for system in systems for layer in system.layers)
+def layers_of(systems: Sequence[Activations], steps: Preprocessing = NO_STEPS) -> Iterator[np.ndarray]:
+    """The layers of all systems one after the other, each read and changed when its turn comes."""
+    for system in systems:
+        for layer in system.layers:
+            try:
+                yield steps(system[layer])
+            except InvalidInput as error:
+                raise type(error)(f"{row_name((system.system, layer))}: {error}") from error
 
 
 def layer_measure(measure: str | Callable[[np.ndarray, np.ndarray], float]) -> Measure:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
 from thinkalike.errors import InvalidInput
+from thinkalike.files import write_json, write_tables
 from thinkalike.inference.over_subjects import Cluster, cluster_test, p_over_subjects, spread
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
+from thinkalike.provenance import versions
 from thinkalike.types import Facts
 
 
@@ -106,6 +109,24 @@ class GroupComparison:
             names=["subject", "region", "model"],
         )
         return pd.DataFrame({"score": self.scores.ravel()}, index=index).reset_index()
+
+    def save(self, folder: str | Path) -> Path:
+        """Write group (the table), subjects (all scores) and settings.json into `folder`."""
+        folder = Path(folder)
+        tables = {"group": self.table(), "subjects": self.to_frame()}
+        if self.threshold is not None:
+            tables["limits"] = self.limits()
+        about = {
+            "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
+            "measure": self.measure,
+            "subjects": self.subjects,
+            "regions": self.regions,
+            "rows": self.rows,
+            "settings": dict(self.settings),
+            "versions": versions(),
+        }
+        write_json(about, folder / "settings.json")
+        return folder
 
     def difference(self, first: Row, second: Row, *, over: str = "both") -> pd.DataFrame:
         """By how much the first of two layers of models scores higher: mean, range, and p (two-sided).

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations as every_order
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from scipy.stats import rankdata
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems, open_activations
 from thinkalike.activations.rows import counted
 from thinkalike.activations.store import Activations
+from thinkalike.comparison.geometry_similarity import layer_measure, layers_of
 from thinkalike.comparison.group import GroupComparison
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles, profile
@@ -25,10 +27,11 @@ from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.inference.weighted_tau import tau
 from thinkalike.labels import Floats, row_name
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.measure_table import get_measure
 from thinkalike.measures.pair_forms import FINISHES, PAIR_FORMS, pair_form
 from thinkalike.options import whole_number
+from thinkalike.pairs.preprocessing import Preprocessing, prepare_steps
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.systems.names import is_array_file
 from thinkalike.types import Option, Value
 
 ENUMERATED = 8
@@ -41,8 +44,10 @@ def compare_with_group(
     stimuli: Stimuli | pd.DataFrame | None = None,
     *,
     measure: str = "rsa",
+    steps: str | Sequence[str] | None = None,
     permutations: int = 1_000,
     seed: int = 0,
+    extraction: Mapping[str, Option] | None = None,
     **settings: Option,
 ) -> GroupComparison:
     """How well models stand for a group of subjects, subject by subject.
@@ -52,11 +57,15 @@ def compare_with_group(
     subjects : array (n_subjects, n_items, n_units), or a mapping or list of subjects, each an array
         (n_items, n_units), a mapping of regions to such, or Activations (`Activations.from_runs` for repeated
         measurements, `Activations.from_distances` for RDMs). All have the same items and regions.
-    models : the same, one system each; layers as they come.
-    stimuli : what the items were; needed for measure="features", and tells words of one sentence together.
+    models : the same, one system each, layers as they come; or models by name, which read the `stimuli`.
+    stimuli : what the items were; needed for measure="features" and for models by name, and tells words of
+        one sentence together.
     measure : a name in `MEASURES`, or "features" for τ_w of importance profiles.
+    steps : what the vectors of subjects and models go through first, as `["zscore", "pca:50"]`: fitted on all
+        items, or for "features" on those of the training folds.
     permutations : orders of the models' items, for p over items. All of them for 8 items or fewer.
     seed : of the orders, and of the parts of the items that are left out.
+    extraction : options of `extract`, for models by name.
     settings : of the encoding models, for measure="features".
 
     Returns
@@ -76,16 +85,30 @@ def compare_with_group(
     """
     whole_number("permutations", permutations, 19)
     shown = None if stimuli is None else as_stimuli(stimuli)
-    people = _people(subjects)
-    systems = [open_activations(one, name) for name, one in named_systems(models).items()]
-    _check(people, systems, shown)
+    people = group_of(subjects)
+    systems = [_model(one, name, shown, extraction) for name, one in named_systems(models).items()]
+    _check_items(people[0], systems, shown)
     if measure == "features":
         if shown is None:
             raise InvalidInput("measure='features' needs the features of the items: give stimuli.")
-        return _by_features(people, systems, shown, seed=seed, **settings)
+        return _by_features(people, systems, shown, seed=seed, steps=steps, **settings)
     if settings:
         raise InvalidInput(f"{next(iter(settings))} is a setting of measure='features': leave it out.")
-    return _by_geometry(people, systems, shown, get_measure(measure), permutations, seed)
+    prepared = prepare_steps(steps, shown)
+    return _by_geometry(people, systems, shown, layer_measure(measure), permutations, seed, prepared)
+
+
+def _model(
+    given: Value, name: str, stimuli: Stimuli | None, extraction: Mapping[str, Option] | None
+) -> Activations:
+    """Arrays as they are; a model by its name reads the stimuli."""
+    if not isinstance(given, (str, Path)) or is_array_file(given):
+        return open_activations(given, name)
+    if stimuli is None:
+        raise InvalidInput(f"{given} is a model, which must be shown something: give the stimuli.")
+    from thinkalike.activations import extract
+
+    return extract(given, stimuli, system=name, **(extraction or {}))
 
 
 def _by_geometry(
@@ -95,9 +118,10 @@ def _by_geometry(
     measure: Measure,
     n_orders: int,
     seed: int,
+    steps: Preprocessing,
 ) -> GroupComparison:
     rows = tuple((one.system, layer) for one in systems for layer in one.layers)
-    models = [one[layer] for one in systems for layer in one.layers]
+    models = list(layers_of(systems, steps))
     names = [row_name(row) for row in rows]
     n_items, regions = people[0].n_items, people[0].layers
     by_sentence = stimuli is not None and "sentence" in stimuli.items
@@ -106,7 +130,7 @@ def _by_geometry(
     kept = list(left_out(clusters, n_items, seed=seed)) if has_range(measure.name) and n_items >= 8 else []
     scores, without, p_items, ends, thresholds, least = [], [], [], [], [], []
     for region in regions:
-        layers = [one[region] for one in people]
+        layers = [steps(one[region]) for one in people]
         called = [f"{one.system}:{region}" for one in people]
         if measure.matches_items:
             observed, null = null_values(measure, layers, models, orders, names=(called, names))
@@ -125,7 +149,7 @@ def _by_geometry(
         if kept:
             found = left_out_matrices(measure.name, [*layers, *models], kept, seed=seed)
             without.append(found.values[:, : len(people), len(people) :])
-        ends.append(_pair_ceilings(measure, layers, called))
+        ends.append(_ceilings(measure, layers, called))
     return GroupComparison(
         measure.name,
         tuple(one.system for one in people),
@@ -140,7 +164,7 @@ def _by_geometry(
         np.stack(least),
         np.stack(thresholds),
         n_items,
-        {"permutations": len(orders), "seed": seed},
+        {"permutations": len(orders), "seed": seed, **({"steps": list(steps.names)} if steps else {})},
     )
 
 
@@ -153,11 +177,17 @@ def item_orders(
     return sentence_orders(clusters, n_items, n=n, seed=seed)
 
 
-def _pair_ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], names: list[str]) -> Ceilings:
-    """Of a measure that is a scalar product over pairs of items; NaN for others: no mean subject."""
+def _ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], names: list[str]) -> Ceilings:
+    """What a model as good as the other subjects reaches, and what none exceeds.
+
+    Of a measure that is a scalar product over pairs of items the mean subject is the mean of what is
+    compared. Of others it is all subjects side by side, every one with the same sum of squares.
+    """
     unknown = np.full(len(layers), np.nan)
-    if measure.name not in PAIR_FORMS or measure.name in FINISHES or len(layers) < 2:
+    if len(layers) < 2 or not measure.matches_items:
         return Ceilings(unknown, unknown)
+    if measure.name not in PAIR_FORMS or measure.name in FINISHES:
+        return _side_by_side(measure, layers)
     forms = [pair_form(measure.name, X, name) for X, name in zip(layers, names, strict=True)]
     vectors = np.stack(
         [np.concatenate([f.pairs, f.items if f.items is not None else []]) for f in forms]
@@ -167,6 +197,20 @@ def _pair_ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], nam
         return ceilings(vectors)
     middle = (vectors.shape[1] + 1) / 2
     return ceilings(rankdata(vectors, axis=1) - middle, pool=_unit_ranks)  # whole numbers: ties stay ties
+
+
+def _side_by_side(measure: Measure, layers: list[npt.NDArray[np.floating]]) -> Ceilings:
+    """Each subject with all others, and with all, their units together (n_items, Σ n_units)."""
+    centred = [X - X.mean(axis=0, dtype=float) for X in layers]
+    scaled = [X / max(float(np.linalg.norm(X)), 1e-300) for X in centred]
+    everyone = np.concatenate(scaled, axis=1)
+    others = [np.concatenate([*scaled[:s], *scaled[s + 1 :]], axis=1) for s in range(len(scaled))]
+    try:
+        lower = [measure(X, Y) for X, Y in zip(scaled, others, strict=True)]
+        upper = [measure(X, everyone) for X in scaled]
+    except InvalidInput:  # as for measures that need as many units on both sides, or more items than units
+        lower = upper = [float("nan")] * len(scaled)
+    return Ceilings(np.array(lower), np.array(upper))
 
 
 def _unit_ranks(vector: Floats) -> Floats:
@@ -230,7 +274,8 @@ def _tau_ceilings(importance: Floats) -> Ceilings:
     return Ceilings(tau(importance, others), tau(importance, np.broadcast_to(total / S, importance.shape)))
 
 
-def _people(subjects: Value) -> list[Activations]:
+def group_of(subjects: Value, *, stimuli: Stimuli | None = None) -> list[Activations]:
+    """The subjects of a group, checked: the same items and regions in all, answers to `stimuli` if given."""
     if not isinstance(subjects, (Mapping, Activations)) and hasattr(subjects, "ndim"):
         if subjects.ndim != 3:
             raise InvalidInput(
@@ -241,7 +286,23 @@ def _people(subjects: Value) -> list[Activations]:
     if isinstance(subjects, Activations):
         subjects = [subjects]
     named = named_systems(subjects)
-    return [_regions(as_activations(one, name), name) for name, one in named.items()]
+    people = [_regions(as_activations(one, name), name) for name, one in named.items()]
+    first = people[0]
+    if first.n_items < 3:
+        raise InvalidInput(
+            f"There are {first.n_items} condition(s): their one distance has no order. Measure at least 3."
+        )
+    _check_items(first, people[1:], None)
+    for one in people[1:]:
+        if one.layers != first.layers:
+            raise InvalidInput(
+                f"{one.system} has the regions {', '.join(map(str, one.layers))}, {first.system} "
+                f"{', '.join(map(str, first.layers))}: all subjects need the same, in the same order."
+            )
+    if stimuli is not None:
+        for one in people:
+            one.check_stimuli(stimuli)
+    return people
 
 
 def _regions(one: Value, name: str) -> Activations:
@@ -255,13 +316,9 @@ def _regions(one: Value, name: str) -> Activations:
     return one
 
 
-def _check(people: list[Activations], systems: list[Activations], stimuli: Stimuli | None) -> None:
-    first = people[0]
-    if first.n_items < 3:
-        raise InvalidInput(
-            f"There are {first.n_items} condition(s): their one distance has no order. Measure at least 3."
-        )
-    for one in [*people[1:], *systems]:
+def _check_items(first: Activations, others: Sequence[Value], stimuli: Stimuli | None) -> None:
+    """Refuse what has other items than the first subject, or answers to other stimuli."""
+    for one in others:
         if not isinstance(one, Activations):
             raise InvalidInput(f"Got {one!r} as a model: give arrays or Activations (ta.extract).")
         bare = counted(one.item_names) or counted(first.item_names)  # unnamed rows are taken in their order
@@ -272,12 +329,6 @@ def _check(people: list[Activations], systems: list[Activations], stimuli: Stimu
                 k = next(i for i, (a, b) in enumerate(pairs) if a != b)
                 differs = f"item {one.item_names[k]!r} where {first.system} has {first.item_names[k]!r}"
             raise InvalidInput(f"{one.system} has {differs}: all need the same items, in the same order.")
-    for one in people[1:]:
-        if one.layers != first.layers:
-            raise InvalidInput(
-                f"{one.system} has the regions {', '.join(map(str, one.layers))}, {first.system} "
-                f"{', '.join(map(str, first.layers))}: all subjects need the same, in the same order."
-            )
     if stimuli is not None:
-        for one in [*people, *systems]:
+        for one in [first, *others]:
             one.check_stimuli(stimuli)

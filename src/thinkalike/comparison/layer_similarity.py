@@ -16,6 +16,7 @@ from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
+from thinkalike.pairs.preprocessing import prepare_steps
 from thinkalike.types import Value
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def similarity(
     *,
     measure: str | Callable[[np.ndarray, np.ndarray], float] = FEATURES,
     distance: str | None = None,
+    steps: str | Sequence[str] | None = None,
     stimuli: Stimuli | None = None,
     n_permutations: int | None = None,
     seed: int = 0,
@@ -42,6 +44,8 @@ def similarity(
         of two arrays (n_items, n_units) whose value is larger for layers that are more alike. A `Measure` of
         one's own can also be a distance.
     distance : for `"rsa"` alone: between items within a layer; euclidean when None.
+    steps : for activations: what vectors go through first, as `["zscore", "pca:50"]`; names in
+        `thinkalike.pairs.preprocessing.STEPS`. They are fitted on all items: a measure leaves none out.
     stimuli : for activations: what they answer to. Its sentences are left out in turn, for ranges, and change
         places, for what chance gives.
     n_permutations : for `"features"`: relabellings to draw when there are more than 8 features, 10,000 when
@@ -74,12 +78,17 @@ def similarity(
         )
     if stimuli is not None and measure == FEATURES:
         raise InvalidInput("stimuli= is for activations: profiles know what they were made from.")
+    if steps is not None and measure == FEATURES:
+        raise InvalidInput("steps= is for activations: profiles were made with theirs (ta.profile).")
     if measure == FEATURES:
         drawn = 10_000 if n_permutations is None else whole_number("n_permutations", n_permutations, 1)
         return by_features([_expect(s, Profile, FEATURES) for s in given], n_permutations=drawn, seed=seed)
     activations = [_expect(s, Activations, _called(measure)) for s in given]
     plan = _sentence_plan(activations, stimuli, n_permutations, seed)
-    return by_geometry(activations, measure, distance=distance or "euclidean", seed=seed, plan=plan)
+    prepared = prepare_steps(steps, stimuli)
+    return by_geometry(
+        activations, measure, distance=distance or "euclidean", seed=seed, plan=plan, steps=prepared
+    )
 
 
 def _sentence_plan(

@@ -105,6 +105,7 @@ class Look:
         examined = examine_layer(plan, task.layer, X) if task.profile else None
         if not task.geometry:
             return LookedAt(examined, None, None)
+        X = self.plan.steps(X)
         ranks = standardised_ranks(self.pairs, make_target(X, self.distance))
         return LookedAt(examined, ranks, self._words(X), X if self.keep else None)
 
@@ -164,7 +165,8 @@ def pass_over_layers(
                 ranked.put(len(words), found.ranks)
                 words.append(found.words)
             if keep_vectors and task.geometry:
-                vectors.append(task.activations[task.layer] if found.vectors is None else found.vectors)
+                at_hand = found.vectors
+                vectors.append(plan.steps(task.activations[task.layer]) if at_hand is None else at_hand)
             if found.examined is not None:
                 examined.setdefault(system, []).append(found.examined)
                 if len(examined[system]) == len(layers):

@@ -40,6 +40,7 @@ from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strength
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats, Layer
 from thinkalike.options import MOST_RESAMPLES, one_name, whole_number
+from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing, prepare_steps
 from thinkalike.parallel import cores, engine_for, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
 from thinkalike.stimuli.feature_correlations import correlations_from, variance_inflation
@@ -81,7 +82,7 @@ class SentenceResampling:
     def look(self, X: npt.NDArray[np.floating], alphas: Floats) -> ResampledLayer:
         """One layer (n_items, n_units) in every resample, with the penalties that were chosen."""
         encoding = self.plan.plan
-        target = layer_target(X, encoding.settings, encoding.n_items, encoding.kept)
+        target = layer_target(X, encoding.settings, encoding.n_items, encoding.kept, steps=encoding.steps)
         without = np.concatenate([strengths(side, target) for side in self.sides])
         return ResampledLayer(resample(self.plan, X, alphas), without)
 
@@ -122,6 +123,8 @@ class ProfilingPlan:
     """Features in which no two of the items differ"""
     positions: npt.NDArray[np.int64] | None = None
     """(n_items,) places of the words in their sentences, for the diagnostics"""
+    steps: Preprocessing = NO_STEPS
+    """What the vectors of all items go through before their geometry is looked at"""
     asked: Facts = field(default_factory=dict, repr=False)
     """The options of `plan_profiles` that made it, by which a worker makes it again"""
 
@@ -172,6 +175,7 @@ def plan_profiles(
         structure={k: _in_short(v) for k, v in settings.items() if k in STRUCTURE and v is not None},
         left_out=left_out,
         positions=positions,
+        steps=prepare_steps(chosen.steps, stimuli),
         asked={"preset": preset, "resamples": resamples, **settings},
     )
 
@@ -201,7 +205,8 @@ def profile(
     resamples : how often the profile is made again without a tenth of the sentences, for ranges and
         reliability; 20 is usual, 0 for none.
     plan : from `plan_profiles`, to profile several systems faster; it holds all other options.
-    settings : changes to the preset, such as `distance="cosine"` or `n_folds=10`.
+    settings : changes to the preset, such as `distance="cosine"`, `n_folds=10`, or what vectors go through
+        first, `steps=["zscore", "pca:50"]`, which are fitted on the items of the training folds.
 
     Returns
     -------
@@ -260,7 +265,7 @@ def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]
     settings = plan.encoding.settings
     return ExaminedLayer(
         judged,
-        diagnose(X, distance=settings.distance, positions=plan.positions, seed=settings.seed),
+        diagnose(plan.steps(X), distance=settings.distance, positions=plan.positions, seed=settings.seed),
         None if plan.resampling is None else plan.resampling.look(X, judged.alphas),
     )
 

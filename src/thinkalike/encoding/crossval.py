@@ -26,6 +26,7 @@ from thinkalike.types import Option
 
 Layers = Mapping[Layer, npt.ArrayLike] | npt.ArrayLike
 """Label → array (n_items, n_units), as Activations are, or one such array"""
+Preprocess = Callable[[np.ndarray], np.ndarray]
 ALPHA_MATTERS = 1e-3
 ONE_THREAD_ITEMS = 5_000
 STRUCTURE = ("groups", "together", "folds", "duplicates")
@@ -48,6 +49,8 @@ class CrossValidation:
         the items outside the fold; see `thinkalike.encoding.strengths`
     intercepts, alphas : arrays of shape (n_layers, n_folds)
     alpha_curves : array of shape (n_layers, n_folds, n_alphas), larger is better; no alphas if α was given
+    rank_gains : array of shape (n_layers, n_folds), by how much fit="spearman" raises the mean inner ρ; it is
+        kept in folds where that is above 0. NaN for least squares
     n_pairs : array of shape (n_folds,), pairs scored in each fold
     importance_used : what was computed; "permutation" where patterns are too many for "expected"
     settings : Settings
@@ -76,6 +79,7 @@ class CrossValidation:
     intercepts: np.ndarray
     alphas: np.ndarray
     alpha_curves: np.ndarray
+    rank_gains: np.ndarray
     n_pairs: np.ndarray
     importance_used: str
     settings: Settings
@@ -182,6 +186,7 @@ class JudgedLayer:
     intercepts: np.ndarray
     alphas: np.ndarray
     alpha_curves: np.ndarray
+    rank_gains: np.ndarray
     n_pairs: np.ndarray
     sampled: bool
     """Whether permutations stand for the expected importance"""
@@ -204,8 +209,8 @@ class LayerJudge:
         """Judge one layer (n_items, n_units), which errors call by its label."""
         plan, options = self.plan, self.plan.settings
         try:
-            target = _target(plan, X)
-            fits = _fit_target(plan, target)
+            targets = fold_targets(plan, X)
+            fits = _fit_targets(plan, targets)
         except InvalidInput as error:
             raise type(error)(f"Layer {label!r}: {error}") from error
         values = [
@@ -225,13 +230,20 @@ class LayerJudge:
             weights=np.stack(
                 weights if plan.design.name == "diagonal" else [plan.design.as_matrix(w) for w in weights]
             ),
-            strengths=np.broadcast_to(strengths(self.side, target), (plan.n_folds, len(plan.names))),
+            strengths=self._strengths(targets),
             intercepts=np.array([e.coefficients.intercept for e in evaluations]),
             alphas=np.array([fit.alpha for fit in fits]),
             alpha_curves=np.stack([fit.curve for fit in fits]),
+            rank_gains=np.array([fit.rank_gain for fit in fits]),
             n_pairs=np.array([e.patterns.n_pairs for e in evaluations]),
             sampled=options.importance == "expected" and any(e.space is None for e in evaluations),
         )
+
+    def _strengths(self, targets: Sequence[Target]) -> np.ndarray:
+        """(n_folds, n_names), each fold by its own distances."""
+        made = {id(target): strengths(self.side, target) for target in targets}
+        rows = [made[id(target)][k % len(made[id(target)])] for k, target in enumerate(targets)]
+        return np.stack(rows)
 
     def collect(self, labels: Sequence[Layer], found: Sequence[JudgedLayer]) -> CrossValidation:
         """The layers together."""
@@ -294,16 +306,34 @@ def make_plan(features: Features, **options: Option) -> EncodingPlan | PairPlan:
 
 def fit_layer(plan: EncodingPlan | PairPlan, X: npt.ArrayLike) -> list[FoldFit]:
     """Fit and judge one layer, fold by fold."""
-    return _fit_target(plan, _target(plan, X))
+    return _fit_targets(plan, fold_targets(plan, X))
 
 
-def _target(plan: EncodingPlan | PairPlan, X: npt.ArrayLike) -> Target:
-    kept = None if isinstance(plan, PairPlan) else plan.kept
-    return layer_target(X, plan.settings, plan.n_items, kept)
+def fold_targets(plan: EncodingPlan | PairPlan, X: npt.ArrayLike) -> list[Target]:
+    """For each fold the distances that it is fitted and judged on.
+
+    The same for all, unless steps come first: then they are fitted on the items outside the fold. With folds
+    over pairs, all of which have all items, on all items.
+    """
+    settings, steps = plan.settings, plan.steps
+    if isinstance(plan, PairPlan):
+        return [layer_target(X, settings, plan.n_items, steps=steps)] * plan.n_folds
+    if not steps:
+        return [layer_target(X, settings, plan.n_items, plan.kept)] * plan.n_folds
+
+    def outside(k: int) -> Preprocess:
+        return lambda x: steps(x, np.flatnonzero(plan.fold != k))
+
+    return [layer_target(X, settings, plan.n_items, plan.kept, steps=outside(k)) for k in range(plan.n_folds)]
 
 
-def _fit_target(plan: EncodingPlan | PairPlan, target: Target) -> list[FoldFit]:
-    return fit_pairs(plan, target) if isinstance(plan, PairPlan) else fit_folds(plan, target)
+def _fit_targets(plan: EncodingPlan | PairPlan, targets: Sequence[Target]) -> list[FoldFit]:
+    first = targets[0]
+    if isinstance(plan, PairPlan):
+        return fit_pairs(plan, first)
+    if all(target is first for target in targets):
+        return fit_folds(plan, first)
+    return [fit_folds(plan, target, [k])[0] for k, target in enumerate(targets)]
 
 
 def layer_target(
@@ -312,12 +342,13 @@ def layer_target(
     n_items: int,
     kept: np.ndarray | None = None,
     whitener: np.ndarray | None = None,
+    steps: Preprocess | None = None,
 ) -> Target:
-    """The distances between the items in use, checked: finite, of the right number, not all 0."""
+    """The distances between the items in use, after steps; checked: finite, as many, not all 0."""
     x = as_activations(X, n_items=n_items, dimensions=3 if settings.distance == "crossnobis" else 2)
     if kept is not None and len(kept) < n_items:
         x = x[np.ix_(kept, kept)] if settings.distance == "precomputed" else x[..., kept, :]
-    target = make_target(x, settings.distance, whitener=whitener)
+    target = make_target(steps(x) if steps else x, settings.distance, whitener=whitener)
     _check_not_all_equal(target)
     return target
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,8 +12,10 @@ from thinkalike.encoding.designs import Design
 from thinkalike.encoding.folds import balanced_folds
 from thinkalike.encoding.importance import Evaluation
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
+from thinkalike.encoding.patterns import PairPatterns
 from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
-from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman
+from thinkalike.encoding.rank_fit import refine
+from thinkalike.encoding.scoring import RankedPairs, RankTable, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings
 from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import FeatureDifferences
@@ -31,10 +33,12 @@ class FoldFit:
     evaluation: Evaluation
     alpha: float
     curve: np.ndarray
+    rank_gain: float = np.nan
+    """By how much a fit by ranks raises the mean inner ρ; it is kept if above 0. NaN if not asked"""
 
 
-def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
-    """Fit and judge each fold: train pairs lie within the other folds, test pairs within the fold."""
+def fit_folds(plan: EncodingPlan, target: Target, folds: Iterable[int] | None = None) -> list[FoldFit]:
+    """Fit and judge each fold, or some: train pairs lie within the others, test pairs within the fold."""
     settings = plan.settings
     moments = plan.moments(target)
     validated = [rank_pairs(v.patterns, target, v.items) for v in plan.validations]
@@ -42,13 +46,15 @@ def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
     if plan.folds_are_halved:
         tested = [rank_pairs(t.patterns, target, t.items) for t in plan.tests]
 
+    by_ranks = None if plan.everyone is None else _RankFits(plan, plan.everyone, target, moments, validated)
+
     @cache  # leaving out a and b serves fold a, judged on b, and fold b, judged on a
     def fits_of(left_out: frozenset[int]) -> list[Coefficients]:
         return _fit_each_alpha(plan.design, settings, moments[left_out])
 
     fits = []
-    for k, test in enumerate(plan.tests):
-        out = plan.blocks_of(k)
+    for k in range(plan.n_folds) if folds is None else folds:
+        test, out = plan.tests[k], plan.blocks_of(k)
         alpha, curve = settings.alpha, np.empty(0)
         if alpha == "cv":
             inner = [
@@ -58,6 +64,9 @@ def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
             ]
             alpha, curve = choose_alpha(plan.design, inner, settings.alphas)
         fit = fit_moments(moments[out], plan.design, alpha=float(alpha), intercept=settings.intercept)
+        gain = np.nan
+        if by_ranks is not None:
+            fit, gain = by_ranks.better(fit, out, float(alpha))
         evaluation = Evaluation(
             plan.design,
             moments[out],
@@ -69,8 +78,50 @@ def fit_folds(plan: EncodingPlan, target: Target) -> list[FoldFit]:
             plan.feature_sets,
             test.space,
         )
-        fits.append(FoldFit(evaluation, float(alpha), curve))
+        fits.append(FoldFit(evaluation, float(alpha), curve, gain))
     return fits
+
+
+class _RankFits:
+    """Fits by ranks for the folds of a plan, and whether inner folds speak for them."""
+
+    def __init__(
+        self,
+        plan: EncodingPlan,
+        everyone: PairPatterns,
+        target: Target,
+        moments: Mapping[frozenset[int], Moments],
+        validated: Sequence[RankedPairs],
+    ) -> None:
+        self.plan, self.everyone, self.moments, self.validated = plan, everyone, moments, validated
+        self.ranks = plan.ranks(target)
+        self.known: dict[tuple[frozenset[int], float], tuple[Coefficients, Coefficients]] = {}
+
+    def both(self, left_out: frozenset[int], alpha: float) -> tuple[Coefficients, Coefficients]:
+        """By least squares, and by ranks from there."""
+        if (left_out, alpha) not in self.known:
+            own, design = self.moments[left_out], self.plan.design
+            start = fit_moments(own, design, alpha=alpha, intercept=self.plan.settings.intercept)
+            refined = refine(design, start, self.everyone.values, self.ranks[left_out], own)
+            self.known[left_out, alpha] = start, refined
+        return self.known[left_out, alpha]
+
+    def better(self, start: Coefficients, out: frozenset[int], alpha: float) -> tuple[Coefficients, float]:
+        """The fit by ranks if it raises the mean ρ of the inner folds, else `start`; and by how much."""
+        gains = []
+        for b, judged in enumerate(self.plan.validations):
+            if b not in out:
+                before, after = (
+                    spearman(
+                        self.plan.design.predict(judged.patterns.values, fit.weights),
+                        self.validated[b].table,
+                    )
+                    for fit in self.both(out | {b}, alpha)
+                )
+                gains.append(after - before)
+        known = np.array([gain for gain in gains if np.isfinite(gain)])
+        gain = float(known.mean()) if len(known) else 0.0
+        return (self.both(out, alpha)[1] if gain > 0 else start), gain
 
 
 def fit_items(

@@ -24,6 +24,8 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.registry import Registry
 
 PERMUTING = ("expected", "permutation", "stimuli")
+REFITTING = ("drop", "shapley")
+"""Those that fit again without some features"""
 MAX_COMBINATIONS = 1 << 21
 MAX_EXACT_SHAPLEY = 12
 SHAPLEY_ORDERS = 200

@@ -118,10 +118,12 @@ def compare_interactions(
     >>> found.difference.shape, found.needed
     ((5,), False)
     """
-    options = {"importance": "drop", **options}  # drop needs no space of patterns; only scores are used here
+    # "conditional" needs no space of patterns; only scores are used here
+    options = {"importance": "conditional", **options}
     scores = []
     for interactions in (False, True):
-        plan = make_plan(features, **{**options, "interactions": interactions})
+        fit = {} if interactions else {"fit": None}  # only a full W is fitted by ranks
+        plan = make_plan(features, **{**options, "interactions": interactions, **fit})
         scores.append(np.array([fit.evaluation.score for fit in fit_layer(plan, X)]))
     diagonal, full = scores
     interval = corrected_interval(full - diagonal, confidence=confidence)

@@ -20,11 +20,12 @@ from thinkalike.encoding.importance import (
 )
 from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
-from thinkalike.encoding.plan import Features, feature_table, warn_of_sampling
+from thinkalike.encoding.plan import Features, feature_table, is_stimuli, warn_of_sampling
 from thinkalike.encoding.scoring import rank_values, spearman
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
+from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing, prepare_steps
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
 INNER_TRAINING_SHARE = 0.8
@@ -52,6 +53,8 @@ class PairPlan:
     inner: np.ndarray
     columns: np.ndarray
     tests: tuple[tuple[PairPatterns, PatternSpace | None], ...]
+    steps: Preprocessing = NO_STEPS
+    """What vectors go through first"""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,7 +101,17 @@ def plan_pairs(
     design = make_design(chosen.design, len(differences.names))
     columns = design.expand(patterns.values)
     return PairPlan(
-        chosen, len(table), differences, design, feature_sets, patterns, fold, inner, columns, tuple(tests)
+        chosen,
+        len(table),
+        differences,
+        design,
+        feature_sets,
+        patterns,
+        fold,
+        inner,
+        columns,
+        tuple(tests),
+        prepare_steps(chosen.steps, features if is_stimuli(features) else table),
     )
 
 

@@ -24,9 +24,12 @@ from thinkalike.encoding.importance import (
 )
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
+from thinkalike.encoding.rank_fit import check_patterns, rank_tables
+from thinkalike.encoding.scoring import RankTable
 from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import QuadraticTarget, Target
+from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing, prepare_steps
 from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
 
 if TYPE_CHECKING:
@@ -72,6 +75,10 @@ class EncodingPlan:
     validations: tuple[JudgedPairs, ...]
     sets: tuple[frozenset[int], ...]
     side: FeatureSide | None
+    steps: Preprocessing = NO_STEPS
+    """What the vectors of the kept items go through first"""
+    everyone: PairPatterns | None = None
+    """The patterns of all pairs of kept items, for a fit by ranks"""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +96,13 @@ class EncodingPlan:
 
     def blocks_of(self, fold: int) -> frozenset[int]:
         return frozenset(int(b) for b in np.unique(self.block[self.fold == fold]))
+
+    def ranks(self, target: Target) -> dict[frozenset[int], RankTable]:
+        """The ranks of the pairs within each set of items; none unless W is fitted by ranks."""
+        if self.everyone is None:
+            return {}
+        within = nested_sets(int(self.block.max()) + 1, self.sets)[:, self.block]
+        return dict(zip(self.sets, rank_tables(self.everyone, target, within), strict=True))
 
     def moments(self, target: Target) -> dict[frozenset[int], Moments]:
         """The moments over each set of items, by the blocks that it leaves out."""
@@ -168,11 +182,15 @@ def plan_encoding(
     tests = judge_each(differences, fold, chosen, feature_sets)
     halved = int(block.max()) > int(fold.max())
     validations = judge_each(differences, block, chosen, None) if halved else tests
-    sets = _training_sets(fold, block, with_inner=chosen.alpha == "cv")
+    sets = _training_sets(fold, block, with_inner=chosen.has_inner_folds)
     design = make_design(chosen.design, len(differences.names))
     side = None
     if chosen.design == "diagonal":
         side = feature_side(differences, block, nested_sets(int(block.max()) + 1, sets))
+    everyone = None
+    if chosen.fit == "spearman":
+        everyone = find_patterns(differences, max_pairs=chosen.max_pairs, seed=chosen.seed)
+        check_patterns(everyone)
     return EncodingPlan(
         chosen,
         len(table),
@@ -186,6 +204,8 @@ def plan_encoding(
         validations,
         sets,
         side,
+        prepare_steps(chosen.steps, features if is_stimuli(features) else table).take(kept),
+        everyone,
     )
 
 
@@ -267,7 +287,7 @@ def _blocks(
     differences: FeatureDifferences, fold: np.ndarray, label: np.ndarray | None, settings: Settings
 ) -> np.ndarray:
     """Folds, or halves of folds where one fold is all that is left to train on and α must be chosen on it."""
-    if settings.alpha != "cv" or fold.max() >= 2:
+    if not settings.has_inner_folds or fold.max() >= 2:
         return fold
     block = np.empty_like(fold)
     for k in range(int(fold.max()) + 1):

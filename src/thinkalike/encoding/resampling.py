@@ -2,8 +2,8 @@ r"""Resampled items: scores and importances again, for many resamples of the sam
 
 Sentences are left out part by part (`leave_out`), or dealt into halves (`split_halves`). A resample gives
 every item a multiplicity w_i, here 0 or 1. A pair counts w_i · w_j times; copies of one item make no pair.
-The penalty and the folds stay as they were chosen. Distances are computed and sorted once: the moments of a
-resample are quadratic forms wᵀ(M_f ∘ Y)w, its ranks running sums of weights.
+The penalty, the folds and what steps have learnt stay as they were. Distances are computed and sorted
+once: the moments of a resample are quadratic forms wᵀ(M_f ∘ Y)w, its ranks running sums of weights.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from thinkalike.encoding.crossval import few_blas_threads, layer_target
+from thinkalike.encoding.crossval import few_blas_threads, fold_targets
 from thinkalike.encoding.importance import drop
 from thinkalike.encoding.pairkernels import judge_resamples, sum_among, sum_by_item, weighted_rank_tables
 from thinkalike.encoding.patterns import PatternCoder
@@ -230,17 +230,22 @@ def resample(resamples: ResamplingPlan, X: np.ndarray, alphas: Sequence[float] |
     plan = resamples.plan
     if len(alphas) != plan.n_folds:
         raise InvalidInput(f"Got {len(alphas)} alphas for {plan.n_folds} folds: give one per fold.")
-    target = layer_target(X, plan.settings, plan.n_items, plan.kept)
+    targets = fold_targets(plan, X)
     with few_blas_threads(plan.n_items):
-        return _resample(resamples, target, alphas)
+        return _resample(resamples, targets, alphas)
 
 
-def _resample(resamples: ResamplingPlan, target: Target, alphas: Sequence[float] | np.ndarray) -> Resampled:
+def _resample(
+    resamples: ResamplingPlan, targets: Sequence[Target], alphas: Sequence[float] | np.ndarray
+) -> Resampled:
     plan, w = resamples.plan, resamples.multiplicities
-    cross, totals = _training_sums(resamples, target)
+    sums: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of each target: all folds have one, or each its own
     scores = np.full((len(w), plan.n_folds), np.nan)
     importances = np.full((len(w), plan.n_folds, len(plan.names)), np.nan)
-    for k, test in enumerate(plan.tests):
+    for k, (test, target) in enumerate(zip(plan.tests, targets, strict=True)):
+        if id(target) not in sums:
+            sums[id(target)] = _training_sums(resamples, target)
+        cross, totals = sums[id(target)]
         weights = _fit(resamples, k, cross[k], totals[k], float(alphas[k]))
         trained = resamples.sums[k] > 0
         scores[:, k], importances[:, k] = _judge(plan, test, target, w[:, test.items], weights, trained)

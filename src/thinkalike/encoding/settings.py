@@ -12,14 +12,17 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
-from thinkalike.encoding.importance import IMPORTANCES
+from thinkalike.encoding.importance import IMPORTANCES, REFITTING
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.options import LARGEST_SEED, refuse_other_names, whole_number
 from thinkalike.pairs.distances import DISTANCES, DistanceLike
 from thinkalike.pairs.pairset import MAX_PAIRS
+from thinkalike.pairs.preprocessing import parse_steps
 from thinkalike.stimuli.differences import MISSING, ORDERED
 from thinkalike.types import Option
 
+LATER = ("steps", "fit")
+"""Settings that results of earlier versions do not have; named only where they are not the usual"""
 ALPHAS = tuple(float(a) for a in 10.0 ** np.arange(-4, 5))
 
 
@@ -41,6 +44,9 @@ class Settings:
         Whether a constant, the noise floor, is fitted too.
     alpha, alphas : float or "cv"; tuple of float
         The ridge penalty on the sum of squares over pairs; "cv" chooses among `alphas`.
+    fit : {"least squares", "spearman"}
+        Of a full W: by least squares, or from there on by the ranks of the distances, fold by fold where that
+        helps on inner folds; see `thinkalike.encoding.rank_fit`.
     select : {"spearman", "mse"}
         How α is chosen: by ρ, averaged over inner folds; or by squared error on one inner split.
     folds_over, n_folds : {"items", "pairs"}; int, at least 2
@@ -49,6 +55,9 @@ class Settings:
         Of folds, permutations and samples of pairs.
     max_pairs : int
         Scores are on all pairs of a fold, or on a seeded sample of so many.
+    steps : names in `thinkalike.pairs.preprocessing.STEPS`, as ("zscore", "pca:50")
+        What vectors go through first, fitted on the items of the training folds (with folds over pairs, in
+        which every item is in training, on all items).
 
     Examples
     --------
@@ -74,16 +83,27 @@ class Settings:
     n_permutations: int = 20
     seed: int = 0
     max_pairs: int = MAX_PAIRS
+    steps: tuple[str, ...] = ()
+    fit: str = "least squares"
 
     @property
     def design(self) -> str:
         """The name in `DESIGNS`."""
         return "full" if self.interactions else "diagonal"
 
+    @property
+    def has_inner_folds(self) -> bool:
+        """Whether something is chosen within the training items: α, or how W is fitted."""
+        return self.alpha == "cv" or self.fit == "spearman"
+
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         values: dict[str, object] = asdict(self)
         values["alphas"] = list(self.alphas)
+        values["steps"] = list(self.steps)
+        for name in LATER:  # settings from before they were there stay equal to those that leave them out
+            if getattr(self, name) == getattr(Settings, name):
+                del values[name]
         if callable(self.distance):
             values["distance"] = getattr(self.distance, "__qualname__", repr(self.distance))
         return values
@@ -107,6 +127,7 @@ _CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "target": ("target", ("squared", "minmax")),
     "ordered": ("difference of ordered features", ORDERED),
     "missing": ("treatment of missing values", MISSING),
+    "fit": ("way to fit W", ("least squares", "spearman")),
     "select": ("way to choose alpha", ("spearman", "mse")),
     "folds_over": ("unit of folds", ("items", "pairs")),
     "importance": ("importance", IMPORTANCES),
@@ -127,6 +148,8 @@ def change_settings(settings: Settings, **changes: Option) -> Settings:
     for name in changes:
         if name not in known:
             raise UnknownName.among("setting", name, known)
+    if changes.get("steps") is not None:
+        changes["steps"] = parse_steps(changes["steps"])
     changed = replace(settings, **{k: v for k, v in changes.items() if v is not None})
     _check(changed)
     return changed
@@ -150,6 +173,13 @@ def _check(settings: Settings) -> None:
         raise InvalidInput(
             "select='mse' and target='minmax' need all pairs: give folds_over='pairs' with them."
         )
+    if settings.fit == "spearman":
+        _check_rank_fit(settings)
+    if settings.steps and settings.distance in ("precomputed", "crossnobis"):
+        raise InvalidInput(
+            f"Steps change one vector per item, and distance={settings.distance!r} takes none: do the steps "
+            "before the distances are made, or leave them out."
+        )
     for name in ("interactions", "intercept"):
         if not isinstance(getattr(settings, name), (bool, np.bool_)):
             raise InvalidInput(f"Got {name}={getattr(settings, name)!r}: give True or False.")
@@ -157,3 +187,16 @@ def _check(settings: Settings) -> None:
     whole_number("n_folds", settings.n_folds, 2)
     whole_number("n_permutations", settings.n_permutations, 1)
     whole_number("max_pairs", settings.max_pairs, 1)
+
+
+def _check_rank_fit(settings: Settings) -> None:
+    if not settings.interactions or settings.folds_over != "items":
+        raise InvalidInput(
+            "fit='spearman' refines a full W on folds over items: give interactions=True and the default "
+            "preset, or leave fit out."
+        )
+    if settings.importance in REFITTING:
+        raise InvalidInput(
+            f"importance={settings.importance!r} fits W again without a feature, by least squares, which "
+            "fit='spearman' is not: use importance='expected'."
+        )

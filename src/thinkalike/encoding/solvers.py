@@ -112,6 +112,13 @@ def matrix_size(n_entries: int) -> int:
     return int((np.sqrt(8 * n_entries + 1) - 1) // 2)
 
 
+def pack(W: np.ndarray) -> np.ndarray:
+    """svec(W) of a symmetric W (F, F): the upper triangle row by row, off the diagonal times √2."""
+    f, g = np.triu_indices(len(W))
+    packed: np.ndarray = W[f, g] * np.where(f == g, 1.0, 1.0 / ROOT_HALF)
+    return packed
+
+
 @compiled()
 def unpack(v: np.ndarray, n_features: int) -> np.ndarray:
     """W of shape (n_features, n_features) from v = svec(W)."""

@@ -221,11 +221,16 @@ def make_target(X: npt.ArrayLike, distance: DistanceLike, *, whitener: np.ndarra
     return QuadraticTarget(((1.0, z),))
 
 
-def standardising(X: np.ndarray) -> np.ndarray:
-    """Diagonal, (n_units, n_units): one over the standard deviation; 0 for a unit that is constant."""
+def unit_scales(X: np.ndarray) -> np.ndarray:
+    """(n_units,): one over the standard deviation; 0 for a unit that is constant."""
     spread = X.std(axis=0, dtype=float)
     constant = spread <= 4 * np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
-    return np.diag(np.divide(1.0, spread, out=np.zeros(len(spread)), where=~constant))
+    return np.divide(1.0, spread, out=np.zeros(len(spread)), where=~constant)
+
+
+def standardising(X: np.ndarray) -> np.ndarray:
+    """Diagonal, (n_units, n_units), of the `unit_scales`."""
+    return np.diag(unit_scales(X))
 
 
 def shrunk_whitening(X: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.measures import MEASURES
+from thinkalike.pairs.preprocessing import describe_steps
 from thinkalike.report.geometry import METHOD as GEOMETRY
 from thinkalike.report.geometry import geometry_table
 from thinkalike.report.pairs import geometric_measure
@@ -12,6 +13,11 @@ from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed
 
 SHOWN = "What was shown"
+STEPS = (
+    "Before anything else",
+    "Vectors go through these steps: {steps}. For importances and ρ each step is fitted on the items of the "
+    "training folds and applied to all; for likeness by geometry, maps and diagnostics on all items.",
+)
 IMPORTANCE = (
     "Importance",
     "For each layer, a metric-learning encoding model predicts how far apart two items are from the "
@@ -81,10 +87,12 @@ def methods(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     """Heading and text of what applies to this comparison; its settings stand in a table of their own."""
     several = len(comparison.systems) > 1
     shown = (SHOWN, _shown(comparison.stimuli))
+    steps = tuple(comparison.settings.get("steps", ()))
     chance = (CHANCE[0], CHANCE[1].format(n_features=len(comparison.features)))
     resampled = any(profile.replicates is not None for profile in comparison.profiles.values())
     parts = {
         shown: len(comparison.stimuli.sentences) > 0,
+        (STEPS[0], STEPS[1].format(steps=describe_steps(steps))): bool(steps),
         IMPORTANCE: True,
         TAU: True,
         chance: True,

@@ -73,9 +73,10 @@ def packed_tokens(
     systems: Sequence[System],
     text: PackedText | str | Path | Sequence[str],
     how: HowToRead,
+    instead: str = USE_WORDS,
 ) -> SharedTokens:
-    """Running text in passages of equal length, documents joined."""
-    check_same_tokens(systems, USE_WORDS)
+    """Running text in passages of equal length, documents joined; `instead`: the way out."""
+    check_same_tokens(systems, instead)
     if not isinstance(text, PackedText):
         length, tokenizer = passage_length(systems, how.length), systems[0].tokenizer
         text = pack(

@@ -263,6 +263,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
             final_norm="ln_out",
             attention="attention",
             mlp="feed_forward",
+            state="attention",
             reads_mask=False,
             max_length="any",
             # In evaluation transformers halves the stream every six blocks; without, it is the stream itself.

@@ -1,8 +1,10 @@
 """The states that recurrent blocks carry from token to token, read after each token.
 
 A state is what the block remembers of the text so far, flattened: (channels × states) of Mamba, (heads ×
-channels × states) of Mamba-2. The model reads the texts token by token, as it would write them, and its cache
-is looked at after each; so no more than one state per text and block is ever held.
+channels × states) of Mamba-2; of RWKV, whose states are sums of weighted values and of weights, the one over
+the other: the mean of the values so far, weighted as the block weights them. The model reads the texts token
+by token, as it would write them, and its cache is looked at after each; so no more than one state per text
+and block is ever held.
 """
 
 from __future__ import annotations
@@ -45,11 +47,14 @@ def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Laye
 def _cache_name(stack: Stack) -> str:
     """What transformers calls the cache of this model."""
     taken = inspect.signature(stack.model.forward).parameters
-    return "cache_params" if "cache_params" in taken else "past_key_values"
+    return next((name for name in ("cache_params", "state") if name in taken), "past_key_values")
 
 
 def _state(stack: Stack, cache: Answer, label: Layer) -> Tensor:
     """The state of a block, one per text."""
     (module,) = modules_at(stack, "state")[int(label) - 1]
+    if isinstance(cache, list):  # of RWKV: the last inputs of both halves, Σ weight · value, Σ weight, scale
+        _, _, values, weights, _ = (part[:, :, module.layer_id] for part in cache)
+        return torch.as_tensor(values / weights)
     state: Tensor = cache.get_recurrent_state(module.layer_idx)
     return state

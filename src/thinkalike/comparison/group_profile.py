@@ -1,0 +1,170 @@
+"""`profile_group`: what the regions of a group of subjects are organised by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.activations.conversion import as_stimuli
+from thinkalike.comparison.group_scoring import group_of
+from thinkalike.comparison.profiling import plan_profiles, profile
+from thinkalike.errors import InvalidInput
+from thinkalike.files import write_json, write_tables
+from thinkalike.inference.over_subjects import spread
+from thinkalike.labels import Floats, Layer
+from thinkalike.provenance import versions
+from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Facts, Option, Value
+
+RESAMPLES = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupProfile:
+    """Importances and ρ of every subject, and how far their means hold.
+
+    Attributes
+    ----------
+    subjects, regions, features : names
+    importance : (n_subjects, n_regions, n_features) means over folds
+    scores : (n_subjects, n_regions) held-out ρ
+    ceiling : (n_subjects, n_regions) the ρ that any features could reach, from halves of the units
+    without_importance, without_scores : (n_left_out, …) the same without parts of the items
+    parts : how many parts the items were dealt into
+    settings : what changed the numbers, by name
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.comparison import profile_group
+    >>> rng = np.random.default_rng(0)
+    >>> items = pd.DataFrame({"animal": rng.choice(["cat", "dog"], 40), "side": rng.choice(["l", "r"], 40)})
+    >>> profile_group(rng.normal(size=(3, 40, 5)), items)
+    GroupProfile(3 subjects, 1 regions, 2 features)
+    """
+
+    subjects: tuple[str, ...]
+    regions: tuple[Layer, ...]
+    features: tuple[str, ...]
+    importance: Floats = field()
+    scores: Floats = field()
+    ceiling: Floats = field()
+    without_importance: Floats = field()
+    without_scores: Floats = field()
+    parts: int
+    settings: Facts = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"GroupProfile({len(self.subjects)} subjects, {len(self.regions)} regions, "
+            f"{len(self.features)} features)"
+        )
+
+    def table(self, *, over: str = "both") -> pd.DataFrame:
+        """A row per region and feature: the mean importance with its 95 % range.
+
+        Parameters
+        ----------
+        over : {"both", "subjects", "items"}
+            What the range is about: other subjects, other items, or both.
+        """
+        mean = self.importance.mean(axis=0)
+        low, high = spread(self.importance, self.without_importance, over=over, parts=self.parts).range(mean)
+        regions = np.repeat(np.array(self.regions, dtype=object), len(self.features))
+        return pd.DataFrame(
+            {
+                "region": regions,
+                "feature": list(self.features) * len(self.regions),
+                "importance": mean.ravel(),
+                "low": low.ravel(),
+                "high": high.ravel(),
+            }
+        )
+
+    def region_table(self, *, over: str = "both") -> pd.DataFrame:
+        """A row per region: the mean held-out ρ with its 95 % range, and the mean ceiling."""
+        mean = self.scores.mean(axis=0)
+        low, high = spread(self.scores, self.without_scores, over=over, parts=self.parts).range(mean)
+        ceiling = self.ceiling.mean(axis=0)
+        columns = {"score": mean, "low": low, "high": high, "ceiling": ceiling}
+        return pd.DataFrame({"region": np.array(self.regions, dtype=object), **columns})
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per subject, region and feature."""
+        index = pd.MultiIndex.from_product(
+            [self.subjects, self.regions, self.features], names=["subject", "region", "feature"]
+        )
+        return pd.DataFrame({"importance": self.importance.ravel()}, index=index).reset_index()
+
+    def save(self, folder: str | Path) -> Path:
+        """Write group, regions and subjects as tables, and settings.json, into `folder`."""
+        folder = Path(folder)
+        tables = {"group": self.table(), "regions": self.region_table(), "subjects": self.to_frame()}
+        about = {
+            "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
+            "subjects": self.subjects,
+            "settings": dict(self.settings),
+            "versions": versions(),
+        }
+        write_json(about, folder / "settings.json")
+        return folder
+
+
+def profile_group(
+    subjects: Value, stimuli: Stimuli | pd.DataFrame, *, seed: int = 0, **settings: Option
+) -> GroupProfile:
+    """What regions of a group of subjects are organised by: importances with inference over subjects.
+
+    Every subject is profiled by itself, as `profile` does; what is said of the group is the mean.
+
+    Parameters
+    ----------
+    subjects : array (n_subjects, n_items, n_units), or a mapping or list of subjects, as in
+        `compare_with_group`.
+    stimuli : what the items were, with their features.
+    seed : of folds and of the parts of the items that are left out.
+    settings : of the encoding models, as in `profile`.
+
+    Returns
+    -------
+    GroupProfile
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thinkalike.comparison import profile_group
+    >>> rng = np.random.default_rng(0)
+    >>> items = pd.DataFrame({"animal": rng.choice(["cat", "dog"], 60), "side": rng.choice(["l", "r"], 60)})
+    >>> cats = (items["animal"] == "cat").to_numpy()[:, None]
+    >>> people = rng.normal(size=(5, 60, 8)) + 2 * cats
+    >>> found = profile_group(people, items)
+    >>> found.table().set_index("feature")["low"].gt(0).to_dict()
+    {'animal': True, 'side': False}
+    """
+    shown = as_stimuli(stimuli)
+    people = group_of(subjects, stimuli=shown)
+    if len(people) < 2:
+        raise InvalidInput("There is 1 subject, and how subjects differ cannot be said: use ta.profile.")
+    plan = plan_profiles(shown, **{"resamples": RESAMPLES, "seed": seed, **settings})
+    made = [profile(one, shown, plan=plan) for one in people]
+    replicates = [one.replicates for one in made if one.replicates is not None]
+    if len(replicates) < len(made):
+        raise InvalidInput("A range over items needs resamples: leave out resamples=0.")
+    unknown = np.full(len(people[0].layers), np.nan)
+    return GroupProfile(
+        tuple(one.system for one in people),
+        tuple(people[0].layers),
+        made[0].features,
+        np.stack([one.mean_importance for one in made]),
+        np.stack([one.mean_scores for one in made]),
+        np.stack([unknown if one.diagnostics is None else one.diagnostics.ceiling for one in made]),
+        np.stack([one.importance for one in replicates], axis=1),
+        np.stack([one.scores for one in replicates], axis=1),
+        replicates[0].parts,
+        plan.settings,
+    )
