@@ -32,6 +32,7 @@ _HOMES = {
     "fingerprint": "thinkalike.populations",
     "trace": "thinkalike.populations",
     "stitch": "thinkalike.stitching",
+    "methods_text": "thinkalike.report",
     "workers": "thinkalike.parallel",
     "ThinkalikeError": "thinkalike.errors",
 }

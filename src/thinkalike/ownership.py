@@ -7,7 +7,8 @@ a dead owner's folder is free. An equal run waits for its turn; another is refus
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -17,7 +18,27 @@ from thinkalike.progress import progress
 
 LOCK = "owner.lock"
 """In the folder, while someone works there"""
+OPTIONS = "command.toml"
+LOG = "log.txt"
+BESIDE = (LOCK, OPTIONS, LOG)
+"""What stands beside the results of a run: who works there, how it was called, what happened"""
 SECONDS_BETWEEN = 0.1
+
+Around = Callable[[Path], AbstractContextManager[None]]
+_around: ContextVar[Around | None] = ContextVar("around", default=None)
+
+
+@contextmanager
+def around_the_run(do: Around) -> Iterator[None]:
+    """What the block does in the first folder that it owns is done within `do(folder)`.
+
+    Only there is it sure that the folder is of this run, and no other's words are overwritten.
+    """
+    token = _around.set(do)
+    try:
+        yield
+    finally:
+        _around.reset(token)
 
 
 @contextmanager
@@ -39,13 +60,22 @@ def owning(folder: Path, check: Callable[[bool], object]) -> Iterator[None]:
                     check(True)
     try:
         check(False)
-        yield
+        with _surrounded(folder):
+            yield
     finally:
         with suppress(OSError):  # while it is ours: who waits for the old file sees that it is gone
             (folder / LOCK).unlink()
             for empty in made:  # only if nothing came of it
                 empty.rmdir()
         lock.release()
+
+
+@contextmanager
+def _surrounded(folder: Path) -> Iterator[None]:
+    do = _around.get()
+    _around.set(None)  # folders within are parts of the run
+    with nullcontext() if do is None else do(folder):
+        yield
 
 
 def _acquired(lock: FileLock, seconds: float) -> bool:
@@ -55,6 +85,11 @@ def _acquired(lock: FileLock, seconds: float) -> bool:
     except Timeout:
         return False
     return True
+
+
+def holds_files(folder: Path) -> bool:
+    """Whether anything is in a folder but what stands beside results."""
+    return any(path.name not in BESIDE for path in folder.iterdir())
 
 
 def differences(theirs: Mapping[str, object], ours: Mapping[str, object]) -> str:

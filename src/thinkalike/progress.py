@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -92,7 +93,19 @@ class _Notebook:
 
 @contextmanager
 def progress(description: str, total: float | None) -> Iterator[Step]:
-    """Show `description` with a bar, the count, the speed and the time left while the block runs."""
+    """Show `description` with a bar, the count, the speed and the time left while the block runs.
+
+    How long it took goes to the log of the package.
+    """
+    start = time.monotonic()
+    with _shown(description, total) as step:
+        yield step
+    count = "" if total is None else f" ({total:,.0f})"
+    logging.getLogger("thinkalike").info("%s%s: %.1f s", description, count, time.monotonic() - start)
+
+
+@contextmanager
+def _shown(description: str, total: float | None) -> Iterator[Step]:
     if in_notebook():
         page = _Notebook(description, total)
         try:

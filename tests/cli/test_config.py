@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def test_a_run_writes_what_repeats_it(tiny_run: tuple[Path, list[str]], tmp_path
         "report": False,
         "robustness": False,
         "chat": False,
+        "called": {"from": os.path.relpath(Path.cwd(), out), "out": str(out)},
     }
     again = tmp_path / "again"
     assert run(["compare", "--config", str(out / "command.toml"), "--out", str(again)]) == 0

@@ -100,10 +100,9 @@ def finish(shell: Shell, arguments: tuple[str, ...], folder: Path, *, limit: int
 
 
 def snapshot(folder: Path) -> dict[str, object]:
-    """Every file with its bytes; JSON without what the clock wrote; pages without their times."""
-    return {
-        str(path.relative_to(folder)): content(path) for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    """Every file with its bytes, but the log; JSON and pages without what the clock wrote."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "log.txt")
+    return {str(path.relative_to(folder)): content(path) for path in files}
 
 
 def content(path: Path) -> object:

@@ -23,7 +23,7 @@ from thinkalike.activations.reader import FORMAT, checksum, damaged_chunks, desc
 from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.errors import StoreError
-from thinkalike.ownership import LOCK, owning
+from thinkalike.ownership import BESIDE, owning
 from thinkalike.types import Facts, Option, Value
 
 ROWS_AT_ONCE = 1024
@@ -180,9 +180,9 @@ def check_free(path: str | Path, attributes: Facts) -> None:
     """Raise unless there is nothing at `path`, or a store of the same content."""
     found = describe(path)
     if found is None:
-        # Whoever was killed while writing the very first file leaves a .partial one, and the lock.
+        # Whoever was killed while writing the very first file leaves a .partial one, and what is beside it.
         left = [] if not is_local(path) else Path(path).glob("*")
-        if any(file.suffix != ".partial" and file.name != LOCK for file in left):
+        if any(file.suffix != ".partial" and file.name not in BESIDE for file in left):
             raise StoreError(f"{path} is a folder with something else in it: choose a place of its own.")
         return
     if found["key"] == attributes["key"]:

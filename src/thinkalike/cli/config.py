@@ -4,11 +4,13 @@
     models = ["nano-bert", "nano-gpt2"]
     sentences = 400
 
-The names are those of the options, `-` as `_`. The command line comes before the file.
+The names are those of the options, `-` as `_`. The command line comes before the file. A run also says from
+where it was called, and where to: `thinkalike resume` needs that, `--config` does not read it.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,13 +18,14 @@ from pathlib import Path
 import typer
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.ownership import OPTIONS
 from thinkalike.types import Facts, Json, Value
 
 OPTION = "--config"
-FILE = "command.toml"
-"""What a run writes beside its results"""
 PLACES = ("out", "run", "report", "figure")
 """Options that say where to, not what"""
+CALLED = "called"
+"""The table of the file that says from where, seen from its folder, and where to"""
 
 
 def in_front(arguments: Sequence[str]) -> list[str]:
@@ -42,6 +45,7 @@ def use_config(context: typer.Context, file: Path | None) -> None:
         return
     said = _read(file)
     command, asked = said.pop("command", None), context.invoked_subcommand
+    said.pop(CALLED, None)
     if asked is None:
         raise InvalidInput(f"{OPTION} needs a command: thinkalike {command or 'compare'} {OPTION} {file}.")
     if command is not None and command != asked:
@@ -54,20 +58,34 @@ def use_config(context: typer.Context, file: Path | None) -> None:
 
 
 def write_config(command: str, options: Facts, folder: Path) -> None:
-    """The options that were given, into the folder of a run, but for where to."""
+    """The options that were given, into the folder of a run; where to, apart from the others."""
     import tomli_w
 
     from thinkalike.files import plain, write_text
 
-    given = {
-        name: value
-        for name, value in options.items()
-        if value is not None and name != "context" and not (name in PLACES and isinstance(value, (str, Path)))
-    }
-    text = tomli_w.dumps({"command": command, **plain(given)})
-    file = folder / FILE
+    given = {name: value for name, value in options.items() if value is not None and name != "context"}
+    places = {name: str(given.pop(name)) for name in PLACES if isinstance(given.get(name), (str, Path))}
+    called = {} if "://" in str(folder) else {"from": os.path.relpath(Path.cwd(), folder.resolve())}
+    text = tomli_w.dumps({"command": command, **plain(given), CALLED: {**called, **places}})
+    file = folder / OPTIONS
     if not (file.is_file() and file.read_bytes() == text.encode()):
         write_text(text, file)
+
+
+def call_of(folder: Path) -> tuple[Path, list[str]]:
+    """From where the run of a folder was called, and with what."""
+    file = folder / OPTIONS
+    if not file.is_file():
+        raise InvalidInput(
+            f"{folder} has no {OPTIONS}, which every command leaves in the folder of its run: give that "
+            "folder. What a call of Python has begun goes on with the same call."
+        )
+    said = _read(file)
+    called = said.get(CALLED)
+    if "command" not in said or not isinstance(called, dict) or "from" not in called:
+        raise InvalidInput(f"{file} does not say how the run was called: give the command once more.")
+    options = [word for name in PLACES if name in called for word in (f"--{name}", str(called[name]))]
+    return folder / str(called["from"]), [OPTION, str(file.resolve()), str(said["command"]), *options]
 
 
 def _read(file: Path) -> Json:

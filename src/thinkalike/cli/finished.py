@@ -17,10 +17,11 @@ from typing import ParamSpec, TextIO
 
 import typer
 
-from thinkalike.cli.config import write_config
 from thinkalike.cli.named import parse_systems
+from thinkalike.cli.recording import recorded
 from thinkalike.errors import StoreError, ThinkalikeError
 from thinkalike.machine import local_cache_directory
+from thinkalike.ownership import LOG
 from thinkalike.types import Facts, Json, Value
 
 AGAIN = "This run was finished before: all was there, and nothing was computed anew."
@@ -53,10 +54,8 @@ def says_again(
             if kept:
                 typer.echo(kept["said"] + AGAIN)
                 return
-            said, written = heard(lambda: command(*given, **options))
-            folder = next((Path(place) for place in written if Path(place).is_dir()), None)
-            if folder is not None:
-                write_config(command.__name__, options, folder)
+            with recorded(command.__name__, options):
+                said, written = heard(lambda: command(*given, **options))
             if asked is None or not written or any("://" in str(place) for place in written):
                 return
             files = states(_files(written))
@@ -136,7 +135,7 @@ def _files(places: Iterable[str | Path]) -> Iterator[Path]:
     """The files, and those below the folders."""
     for place in map(Path, places):
         if place.is_dir():
-            yield from (path for path in sorted(place.rglob("*")) if path.is_file())
+            yield from (path for path in sorted(place.rglob("*")) if path.is_file() and path.name != LOG)
         elif place.exists():  # or it is a name, such as that of a grammar
             yield place
 

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import typer
 
-from thinkalike.cli.config import FILE as OPTIONS
 from thinkalike.cli.config import PLACES
 from thinkalike.cli.finished import AGAIN, heard
 from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.files import plain, read_json, write_json
-from thinkalike.ownership import LOCK, differences, owning
+from thinkalike.ownership import BESIDE, differences, owning
 from thinkalike.types import Facts, Json
 
 FILE = "command.json"
@@ -113,7 +112,7 @@ class _Run:
             os.path.relpath(path, self.folders[0]): sha256(path.read_bytes()).hexdigest()
             for folder in self.folders
             for path in sorted(folder.iterdir())
-            if path.is_file() and path.name not in (FILE, LOCK, OPTIONS)
+            if path.is_file() and path.name not in (FILE, *BESIDE)
         }
 
 

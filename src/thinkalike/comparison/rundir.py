@@ -29,7 +29,7 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.results import AGAIN, read_results, write_results
 from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.files import file_name, plain, read_json, read_sealed, reading, seal_of, write_json
-from thinkalike.ownership import LOCK, differences, owning
+from thinkalike.ownership import differences, holds_files, owning
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts, Json
 
@@ -68,7 +68,7 @@ class RunDirectory:
                     f"{self.root} holds another run ({_unlike(found, described)}): choose another folder, or "
                     "delete that one."
                 )
-        elif self.root.exists() and (not self.root.is_dir() or _has_files(self.root)):
+        elif self.root.exists() and (not self.root.is_dir() or holds_files(self.root)):
             raise StoreError(
                 f"{self.root} is not empty and holds no run of thinkalike: choose another folder."
             )
@@ -229,7 +229,3 @@ def _unlike(theirs: Facts, ours: Facts) -> str:
     known = {"stimuli": None} if counts else {}  # the counts say it better
     settings = differences({**theirs["identity"], **known}, {**ours["identity"], **known})
     return "; ".join(filter(None, [*counts, settings]))
-
-
-def _has_files(folder: Path) -> bool:
-    return any(path.name != LOCK for path in folder.iterdir())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
 from thinkalike.files import plain, read_json, write_bytes, write_json
-from thinkalike.ownership import LOCK, owning
+from thinkalike.ownership import holds_files, owning
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings, Statement
 from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
@@ -191,7 +191,7 @@ def _refuse_other(folder: Path, ours: Mapping[str, str]) -> None:
                 f"{folder} holds {theirs.get('recipe')} at scale {theirs.get('scale')}, "
                 f"not {ours['recipe']} at scale {ours['scale']}: choose another folder."
             )
-    elif folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+    elif folder.exists() and holds_files(folder):
         raise StoreError(f"{folder} is not empty and holds no recipe: choose another folder.")
 
 
