@@ -8,6 +8,7 @@ from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.measures import MEASURES
+from thinkalike.pairs.preprocessing import describe_steps
 from thinkalike.types import Facts
 from thinkalike.wording import listed
 
@@ -64,6 +65,7 @@ def methods_text(comparison: Comparison) -> str:
     parts = (
         _shown(comparison),
         _systems(comparison),
+        _steps(comparison),
         _encoding(comparison),
         _likeness(comparison),
         _geometry(comparison),
@@ -95,6 +97,16 @@ def _systems(comparison: Comparison) -> str:
         else ""
     )
     return f"**Systems.** {listed(said)}.{untrained}"
+
+
+def _steps(comparison: Comparison) -> str:
+    steps = tuple(comparison.settings.get("steps", ()))
+    if not steps:
+        return ""
+    return (
+        f"**Preprocessing.** Vectors went through these steps: {describe_steps(steps)}. For encoding models "
+        "each step was fitted on the items of the training folds, for geometric measures on all items."
+    )
 
 
 def _encoding(comparison: Comparison) -> str:
