@@ -48,7 +48,7 @@ def against_pairs(n_sentences: int) -> None:
     import numpy as np
 
     from thinkalike.stimuli import Stimuli
-    from thinkalike.stimuli.differences import code_features
+    from thinkalike.stimuli.feature_coding import code_features
 
     stimuli = Stimuli.from_grammar(n_sentences, seed=0, grammar="salle2024")
     exact, fast = timed(stimuli.correlations)

@@ -17,7 +17,8 @@ from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.measures import MEASURES, get_measure
 from thinkalike.stimuli import Stimuli
-from thinkalike.stimuli.differences import FeatureDifferences, code_features
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features
 
 Floats = npt.NDArray[np.float64]
 Generator = np.random.Generator

@@ -25,7 +25,7 @@ from thinkalike.encoding.strengths import plan_strengths, strengths
 from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.pairs.distances import make_target
 from thinkalike.stimuli import Stimuli
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 Plant = Callable[..., Activations]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from thinkalike.encoding.folds import as_labels, balanced_folds, context_groups, given_folds, groups_by
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 
 @dataclass

@@ -15,7 +15,7 @@ from thinkalike.encoding.designs import make_design
 from thinkalike.encoding.interactions import corrected_interval
 from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.errors import UnknownName
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 Pairs = Callable[..., np.ndarray]
 

@@ -20,7 +20,7 @@ from thinkalike.encoding.designs import make_design
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.encoding.moments import Moments, diagonal_moments, feature_side, fit_moments, nested_sets
 from thinkalike.pairs.distances import make_target
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 Table = Callable[..., pd.DataFrame]
 Pairs = Callable[..., np.ndarray]

@@ -18,7 +18,7 @@ from thinkalike.encoding.mlem import MLEM
 from thinkalike.encoding.patterns import find_patterns
 from thinkalike.encoding.scoring import rank_pairs, rank_values, spearman
 from thinkalike.pairs.distances import make_target
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 Table = Callable[..., pd.DataFrame]
 Pairs = Callable[..., np.ndarray]

@@ -9,7 +9,7 @@ from thinkalike.encoding.importance import make_feature_sets
 from thinkalike.encoding.settings import make_settings
 from thinkalike.encoding.solvers import solve_nonnegative, solve_nonnegative_many
 from thinkalike.encoding.strengths import plan_strengths, strengths
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 
 @pytest.fixture

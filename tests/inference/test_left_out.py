@@ -13,7 +13,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import jackknife_range, left_out, without_bias
 from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.measures import get_measure, layer_measures
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 RNG = np.random.default_rng(0)
 SENTENCES = np.repeat(np.arange(12), 3)

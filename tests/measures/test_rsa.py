@@ -15,7 +15,7 @@ from thinkalike.measures.rsa import rsa, rsa_matrix, worst_explained
 from thinkalike.pairs.distances import make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 NAMES = tuple("abcd")
 

@@ -8,7 +8,7 @@ import pytest
 
 from thinkalike.stimuli import Stimuli
 from thinkalike.stimuli.balance import UNEVENNESS_COST, _Pool, choose_balanced
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 
 
 def squared_correlations(stimuli: Stimuli) -> float:

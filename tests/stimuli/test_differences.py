@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.stimuli.differences import code_features, kind_of, require_variation, share_differing
+from thinkalike.stimuli.differences import share_differing
+from thinkalike.stimuli.feature_coding import code_features, kind_of, require_variation
 
 RANKS = ["low", "mid", "high", "top"]
 

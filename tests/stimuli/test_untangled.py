@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from thinkalike.stimuli import Stimuli
-from thinkalike.stimuli.differences import code_features, share_differing
+from thinkalike.stimuli.differences import share_differing
+from thinkalike.stimuli.feature_coding import code_features
 from thinkalike.stimuli.grammar.grammar_files import FOLDER
 
 SENTENCES = 300

@@ -141,7 +141,8 @@ def _show_diagnostics(made: Stimuli, correlations: FeatureCorrelations) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from thinkalike.stimuli.differences import code_features, share_differing
+    from thinkalike.stimuli.differences import share_differing
+    from thinkalike.stimuli.feature_coding import code_features
 
     features = made.features
     summary = {name: values for name, *values in correlations.summary().itertuples(name=None)}

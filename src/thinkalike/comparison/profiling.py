@@ -42,7 +42,8 @@ from thinkalike.labels import Floats, Layer
 from thinkalike.options import MOST_RESAMPLES, one_name, whole_number
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing, prepare_steps
 from thinkalike.parallel import cores, engine_for, stream_in_order
-from thinkalike.stimuli.differences import FeatureDifferences, code_features, constant_among
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features, constant_among
 from thinkalike.stimuli.feature_correlations import correlations_from, variance_inflation
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file, name_of

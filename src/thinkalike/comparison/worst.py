@@ -11,7 +11,7 @@ import pandas as pd
 from thinkalike.labels import Row, row_name
 from thinkalike.measures.rsa import worst_explained
 from thinkalike.pairs.distances import DISTANCES
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 from thinkalike.types import Facts
 
 if TYPE_CHECKING:

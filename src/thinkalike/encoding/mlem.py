@@ -26,7 +26,8 @@ from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
 from thinkalike.pairs.distances import SCALINGS, DistanceLike, as_activations
 from thinkalike.pairs.runs import items_of_runs, stack_runs
-from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features, require_variation
 
 
 class MLEM(BaseEstimator):
@@ -46,7 +47,7 @@ class MLEM(BaseEstimator):
     interactions : bool
         Full W instead of diagonal.
     ordered, missing : {"indicator", "minmax"}; {"ignore", "level"}
-        See `thinkalike.stimuli.differences.code_features`.
+        See `thinkalike.stimuli.feature_coding.code_features`.
     intercept : bool
     alphas, n_folds : with "cv": the penalties to choose from, and the number of inner folds
     run : name of a column of the features, optional

@@ -26,7 +26,8 @@ from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing, prepare_steps
-from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features, require_variation
 
 INNER_TRAINING_SHARE = 0.8
 

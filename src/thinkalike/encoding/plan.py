@@ -30,7 +30,8 @@ from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import QuadraticTarget, Target
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing, prepare_steps
-from thinkalike.stimuli.differences import FeatureDifferences, code_features, require_variation
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features, require_variation
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli

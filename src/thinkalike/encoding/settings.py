@@ -18,7 +18,7 @@ from thinkalike.options import LARGEST_SEED, refuse_other_names, whole_number
 from thinkalike.pairs.distances import DISTANCES, DistanceLike
 from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.pairs.preprocessing import parse_steps
-from thinkalike.stimuli.differences import MISSING, ORDERED
+from thinkalike.stimuli.feature_coding import MISSING, ORDERED
 from thinkalike.types import Option
 
 LATER = ("steps", "fit")
@@ -37,7 +37,7 @@ class Settings:
     distance : a name in `thinkalike.pairs.distances.DISTANCES`, or a callable (A, B) → (len(A), len(B))
     target : {"squared", "minmax"}
         The squared distance; or the distance scaled to [0, 1] over all pairs, then squared.
-    ordered, missing : see `thinkalike.stimuli.differences.code_features`
+    ordered, missing : see `thinkalike.stimuli.feature_coding.code_features`
     interactions : bool
         Full W, positive semi-definite, instead of diagonal.
     intercept : bool

@@ -14,7 +14,8 @@ from scipy.spatial.distance import squareform
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.labels import Floats
 from thinkalike.pairs.pairset import Pairs
-from thinkalike.stimuli.differences import FeatureDifferences, code_features
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features
 
 TOGETHER = 0.8
 """Facts whose differences correlate at least so much over pairs of models are one group"""

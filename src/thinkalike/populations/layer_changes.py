@@ -26,7 +26,7 @@ from thinkalike.inference.jackknife import jackknife_error, left_out
 from thinkalike.labels import Floats, Layer
 from thinkalike.measures.inputs import as_layer
 from thinkalike.pairs.distances import make_target
-from thinkalike.stimuli.differences import code_features, constant_among
+from thinkalike.stimuli.feature_coding import code_features, constant_among
 from thinkalike.stimuli.table import Stimuli
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.progress import progress
-from thinkalike.stimuli.differences import FeatureDifferences, code_features
+from thinkalike.stimuli.differences import FeatureDifferences
+from thinkalike.stimuli.feature_coding import code_features
 
 UNEVENNESS_COST = 5.0
 """What it costs when a feature loses all evenness of its levels, in units of a squared correlation."""

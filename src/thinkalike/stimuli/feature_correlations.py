@@ -14,7 +14,7 @@ import pandas as pd
 import thinkalike
 from thinkalike.errors import InvalidInput
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table
-from thinkalike.stimuli.differences import code_features
+from thinkalike.stimuli.feature_coding import code_features
 from thinkalike.stimuli.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def feature_correlations(
     Parameters
     ----------
     features : DataFrame (n_items, n_features), the dtype of a column being its kind.
-    ordered, missing : how features differ, see `thinkalike.stimuli.differences.code_features`.
+    ordered, missing : how features differ, see `thinkalike.stimuli.feature_coding.code_features`.
     rare : a level is rare when less than this part of the items have it.
     """
     if len(features) < 2:

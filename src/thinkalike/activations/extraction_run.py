@@ -1,0 +1,263 @@
+"""How an extraction runs: its key, what is lacking where it is kept, and the rows that the model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from thinkalike.activations.cache import cache_path
+from thinkalike.activations.chunks import ChunkTarget, run
+from thinkalike.activations.model_inputs import ModelInputs
+from thinkalike.activations.parts import Parts, into_parts
+from thinkalike.activations.reader import FORMAT, damaged_chunks, done_chunks, is_complete, open_store
+from thinkalike.activations.store import Activations
+from thinkalike.activations.writer import MemoryWriter, Writer, check_free, owning_store
+from thinkalike.errors import InvalidInput
+from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
+from thinkalike.systems.beginning import Bos
+from thinkalike.systems.calling import layer_labels
+from thinkalike.systems.chats import chat_frame
+from thinkalike.systems.chunk_plan import TOKENS_AT_ONCE, make_plan
+from thinkalike.systems.continuations import continue_prompts, written_texts
+from thinkalike.systems.fingerprints import fingerprint_processor
+from thinkalike.systems.passes import SIGNALS_AT_ONCE, RowSource, SignalSource, TextSource
+from thinkalike.systems.sites import find_site
+from thinkalike.systems.stack import Stack
+from thinkalike.systems.system import System
+from thinkalike.systems.texts import Reader, Sequences
+from thinkalike.systems.windows import Windows
+from thinkalike.types import Json
+
+KINDS = {"input_ids": "text", "pixel_values": "image"}
+
+
+@dataclass(frozen=True)
+class ExtractionSettings:
+    """Everything but the model and the stimuli that changes the numbers."""
+
+    pooling: str
+    site: str
+    final_norm: bool
+    blocks: str | None
+    bos: Bos
+    drop_first: int
+    dtype: str
+    device: str
+    batch_size: int | str
+    sampling_rate: int | None
+    fused_scan: bool
+    chat: bool = False
+    system_turn: str | None = None
+    window: int | None = None
+    generate: int = 0
+
+
+def run_extraction(
+    system: System,
+    shown: ModelInputs,
+    settings: ExtractionSettings,
+    *,
+    out: str | Path | None,
+    cache: bool,
+) -> Activations:
+    """What the system answers: from `out` or the cache if it is there whole, else what lacks is computed."""
+    attributes = _attributes(system, settings)
+    if out is None and not cache:
+        return _as_shown(_compute(system, shown, settings, attributes), shown, system.name)
+    attributes["shown"] = shown.fingerprint
+    attributes["key"] = _key(system, attributes)
+    place = out or cache_path(system.about["model"], attributes["key"])
+    check_free(place, attributes)
+    if not is_complete(place) or damaged_chunks(place):
+        with owning_store(place, attributes):
+            if not is_complete(place):  # else it was finished while we waited
+                _compute(system, shown, settings, attributes, place)
+    return _as_shown(open_store(place), shown, system.name)
+
+
+def _compute(
+    system: System,
+    shown: ModelInputs,
+    settings: ExtractionSettings,
+    attributes: Json,
+    place: str | Path | None = None,
+) -> Activations:
+    """Run the model over what is lacking at `place`, or over all if nothing is to be kept."""
+    stack = system.stack
+    source = _source(system, shown, settings, attributes["metadata"])
+    if isinstance(source, TextSource):
+        attributes["metadata"]["beginning"] = asdict(source.sequences.beginning)
+    parts = _parts(stack, settings)
+    attributes["parts"] = None if parts is None else asdict(parts)
+    attributes["layers"] = layer_labels(stack, settings.site, settings.final_norm)
+    attributes["stimuli_digest"] = _digest(shown, source.rows, settings.pooling)
+    stored = [source.rows[row] for row in source.order]
+    memory: list[MemoryWriter] = []
+
+    def open_target(n_units: Sequence[int]) -> ChunkTarget:
+        if place is not None:
+            return Writer(
+                place,
+                attributes=attributes,
+                items=stored,
+                positions=source.order,
+                n_units=n_units,
+                chunk_rows=source.chunk_rows,
+            )
+        memory.append(
+            MemoryWriter(attributes=attributes, items=stored, positions=source.order, n_units=n_units)
+        )
+        return memory[0]
+
+    run(
+        stack,
+        source,
+        open_target,
+        labels=attributes["layers"],
+        site=settings.site,
+        system=system.name,
+        done=frozenset[int]() if place is None else done_chunks(place)[0],
+    )
+    if place is not None:
+        return open_store(place)
+    found = Activations.from_arrays(
+        memory[0].matrices, system=system.name, items=source.rows, metadata=attributes["metadata"]
+    )
+    return found if parts is None else into_parts(found, parts)
+
+
+def _parts(stack: Stack, settings: ExtractionSettings) -> Parts | None:
+    """How layers of the site fall into layers of their own; None if they do not."""
+    site = find_site(settings.site)
+    if site.reads == "state" and getattr(stack.model, "main_input_name", "input_ids") != "input_ids":
+        raise InvalidInput("site='state' is read after each token of a text: images and sounds have none.")
+    if site.mark is None:
+        return None
+    if settings.final_norm:
+        raise InvalidInput(
+            f"The final norm has no parts as site={settings.site!r} does: leave out final_norm, or take it "
+            "with site='residual'."
+        )
+    return Parts(site.mark, None if site.parts is None else site.parts(stack))
+
+
+def _attributes(system: System, settings: ExtractionSettings) -> Json:
+    metadata = {**system.about, **asdict(settings), "versions": versions(RUNNING_MODELS)}
+    return {
+        "key": None,
+        "shown": None,
+        "system": system.name,
+        "metadata": metadata,
+    }
+
+
+def _key(system: System, attributes: Json) -> str:
+    """A digest of all that changes the numbers, or how they are cut into chunks."""
+    names = ("model", "revision", "commit", "part_asked")  # the identity says it, whatever it is called
+    return digest_of(
+        {
+            "identity": system.identity,
+            "processor": None
+            if system.tokenizer_given is None
+            else fingerprint_processor(system.tokenizer_given),
+            "shown": attributes["shown"],
+            "image library": "torchvision" if find_spec("torchvision") else "pillow",
+            "how": {name: value for name, value in attributes["metadata"].items() if name not in names},
+            "at once": [TOKENS_AT_ONCE, SIGNALS_AT_ONCE],
+            "format": FORMAT,
+        }
+    )
+
+
+def _source(system: System, shown: ModelInputs, settings: ExtractionSettings, metadata: Json) -> RowSource:
+    """The rows to compute, as the model reads them; what it wrote itself is noted in the metadata."""
+    stack = system.stack
+    kind = KINDS.get(getattr(stack.model, "main_input_name", "input_ids"), "audio")
+    if (kind == "text") != (shown.inputs is None):
+        given = "text" if shown.inputs is None else "images or sounds"
+        reads = {"text": "text", "image": "images", "audio": "sounds"}[kind]
+        raise InvalidInput(f"{system.name} reads {reads}, but the stimuli are {given}.")
+    if kind != "text" and stack.part == "decoder":
+        raise InvalidInput(f"{system.name} writes text about sounds: only its encoder can be read.")
+    processor = system.processor(kind)
+    if shown.inputs is None:
+        sequences = _reader(system, settings).read(shown.stimuli)
+        if settings.generate:
+            prompts, sequences = sequences, _continued(system, shown, settings, sequences)
+            metadata["written"] = written_texts(processor, prompts, sequences)
+        device = next(stack.model.parameters()).device.type
+        plan = make_plan(sequences.row_text, sequences.lengths, batch_size=settings.batch_size, device=device)
+        return TextSource(sequences, plan, stack)
+    if settings.pooling == "cls" and not any(
+        n.endswith("cls_token") for n, _ in stack.model.named_parameters()
+    ):
+        raise InvalidInput(f"{system.name} has no [CLS] position: choose mean.")
+    return SignalSource(
+        list(shown.stimuli.items.index),
+        shown.inputs,
+        kind=kind,
+        processor=processor,
+        pooling=settings.pooling,
+        sampling_rate=settings.sampling_rate,
+        batch_size=settings.batch_size,
+        stack=stack,
+    )
+
+
+def _reader(system: System, settings: ExtractionSettings) -> Reader:
+    frame = None
+    if settings.chat:
+        frame = chat_frame(
+            system.tokenizer,
+            system.name,
+            system_turn=settings.system_turn,
+            answers=settings.generate > 0,
+        )
+    return Reader(
+        system.tokenizer,
+        system.name,
+        pooling="last" if settings.generate else settings.pooling,
+        bos=settings.bos,
+        drop_first=settings.drop_first,
+        max_length=system.max_length,
+        frame=frame,
+        windows=None if settings.window is None else Windows(settings.window),
+    )
+
+
+def _continued(
+    system: System, shown: ModelInputs, settings: ExtractionSettings, prompts: Sequences
+) -> Sequences:
+    """The prompts with what the model wrote after them; an item is a whole text."""
+    items, texts = shown.stimuli.items, shown.stimuli.sentences
+    whole = (items["start"] == 0) & (items["end"] == texts[items["sentence"]].str.len().to_numpy())
+    if not whole.all():
+        raise InvalidInput(
+            f"generate={settings.generate} continues texts, but item {items.index[~whole][0]!r} is a word of "
+            "one: give whole texts as items."
+        )
+    return continue_prompts(
+        system.model,
+        prompts,
+        settings.generate,
+        pooling=settings.pooling,
+        name=system.name,
+        max_length=system.max_length,
+    )
+
+
+def _as_shown(found: Activations, shown: ModelInputs, system: str) -> Activations:
+    """Name the stimuli by their present digest: features may have changed, which no model sees."""
+    digest = _digest(shown, found.item_names, found.metadata["pooling"])
+    return replace(found, system=system, stimuli_digest=digest)
+
+
+def _digest(shown: ModelInputs, rows: Sequence[str], pooling: str) -> str | None:
+    """The digest of the stimuli that the rows answer to, one by one; None if there are no such."""
+    if not shown.has_digest or pooling == "all":
+        return None
+    if len(rows) == len(shown.stimuli):
+        return shown.stimuli.digest
+    return shown.stimuli.subset(shown.stimuli.items.index.isin(rows)).digest
