@@ -7,7 +7,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-TEST   := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two workers with one thread each: with two, four threads wait for one another on two cores.
+TEST   := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: demo test test-runs test-hostile test-browser test-real lint types docs examples bench clean
 
