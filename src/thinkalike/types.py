@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
+    import torch
     from altair import TopLevelMixin
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
@@ -16,8 +18,10 @@ Facts: TypeAlias = Mapping[str, Any]
 Option: TypeAlias = Any
 """The value of an option that is handed on by its name; whoever takes it knows its type, and checks it"""
 
-Matrix: TypeAlias = Any
-"""(n_items, n_units), a NumPy array or a torch tensor: what both can do has no common type"""
+Matrix = TypeVar("Matrix", "np.ndarray", "torch.Tensor")
+"""(n_items, n_units), a NumPy array or a torch tensor; what comes out is of the kind that went in"""
+EitherMatrix: TypeAlias = "np.ndarray | torch.Tensor"
+"""One of the two, where nothing that comes out depends on which"""
 Value: TypeAlias = Any
 """What a caller gave or a result holds, of whatever type: it is looked at before it is used"""
 Chart: TypeAlias = "TopLevelMixin"

@@ -68,7 +68,7 @@ def run_extraction(
         return _as_shown(_compute(system, shown, settings, attributes), shown, system.name)
     attributes["shown"] = shown.fingerprint
     attributes["key"] = _key(system, attributes)
-    place = out or cache_path(system.about["model"], attributes["key"])
+    place = out or cache_path(str(system.about["model"]), attributes["key"])
     check_free(place, attributes)
     if not is_complete(place) or damaged_chunks(place):
         with owning_store(place, attributes):

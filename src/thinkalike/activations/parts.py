@@ -8,7 +8,6 @@ from threading import Lock
 
 from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.errors import InvalidInput
-from thinkalike.types import Json
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,10 @@ class _PartReader:
                 self._last = layer, self.read(layer)
             return self._last[1][:, units].copy()
 
-    def __getstate__(self) -> Json:
+    def __getstate__(self) -> dict[str, object]:
         return {"read": self.read, "places": self.places}
 
-    def __setstate__(self, state: Json) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
 

@@ -18,7 +18,7 @@ from thinkalike.activations.parts import Parts, into_parts
 from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
-from thinkalike.types import Json, Matrix, Value
+from thinkalike.types import Json, Value
 
 FORMAT = 3
 
@@ -72,7 +72,7 @@ def damaged_chunks(path: str | Path) -> list[int]:
     ]
 
 
-def _is_whole(array: Matrix, chunk: int, expected: int) -> bool:
+def _is_whole(array: Any, chunk: int, expected: int) -> bool:
     rows = array.chunks[0]
     try:
         return checksum(array[chunk * rows : (chunk + 1) * rows]) == expected

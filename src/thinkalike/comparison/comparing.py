@@ -8,8 +8,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
@@ -43,9 +44,9 @@ MEANS = ("device", "device_map", "batch_size")
 RESAMPLES = 20
 """How often everything is computed without a tenth of the sentences, unless told otherwise"""
 
-AnyMeasure = str | Measure | Callable[[Any, Any], float]
+AnyMeasure = str | Measure | Callable[[np.ndarray, np.ndarray], float]
 
-System = str | os.PathLike[str] | Activations | Any
+System: TypeAlias = object
 """A model by its name (hub id, folder, bundled model; MODEL@REVISION), activations, arrays, or their file"""
 
 
@@ -269,7 +270,7 @@ class _Work:
         """Of copies of a model, each with other random weights."""
         return tuple(self._extract(copy, system, **options) for copy, options in self._draws(name).items())
 
-    def _draws(self, name: str) -> dict[str, dict[str, Any]]:
+    def _draws(self, name: str) -> dict[str, dict[str, int]]:
         """Untrained copies by name, with the options that make them."""
         first = int(self.extraction.get("seed") or 0)
         names = [f"{name}:untrained", *(f"{name}:untrained:{k}" for k in range(2, UNTRAINED_DRAWS + 1))]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
@@ -18,7 +19,6 @@ from thinkalike.labels import Floats, Row, row_name
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.measure_table import as_measure
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
@@ -114,6 +114,6 @@ def layer_measure(measure: str | Callable[[np.ndarray, np.ndarray], float]) -> M
     return found
 
 
-def sentences_of(stimuli: Stimuli) -> Value:
+def sentences_of(stimuli: Stimuli) -> npt.NDArray[np.object_] | None:
     """The sentence of each item; None for items that are not words."""
     return stimuli.items["sentence"].to_numpy() if "sentence" in stimuli.items else None

@@ -18,17 +18,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.measures.inputs import Array
+from thinkalike.types import Matrix
 
 BLOCK_BYTES = 64 * 2**20
 """Of Gram rows at a time: large enough for fast products, small enough for any machine"""
-Matrix: TypeAlias = Any
-"""A NumPy array or a torch tensor: what both can do has no common type"""
 
 
 class Sums(NamedTuple):

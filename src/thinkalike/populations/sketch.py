@@ -24,7 +24,6 @@ from thinkalike.pairs.distances import make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import centred_ranks, sort_distances
 from thinkalike.populations.pair_design import SketchPairs
-from thinkalike.types import Matrix
 
 RANK_LEVELS = 16
 GRAM_LEVELS = 127
@@ -55,7 +54,7 @@ class Sketcher:
         self.gram: list[SignedCodes] = []
         self._sum, self._slack = np.zeros(len(pairs.ranked)), np.zeros(pairs.ranked.n_items)
 
-    def add(self, X: Matrix, name: str, *, is_block: bool = True) -> None:
+    def add(self, X: np.ndarray, name: str, *, is_block: bool = True) -> None:
         """A layer (n_items, n_units); `is_block` if it counts when all blocks stand side by side."""
         layer, ranked = as_layer(X, name), self.pairs.ranked
         y, rounding = make_target(layer, "euclidean").between(ranked.i, ranked.j)

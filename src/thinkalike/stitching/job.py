@@ -11,10 +11,10 @@ from thinkalike.stitching.stitches import Role, Stitch
 from thinkalike.systems.calling import bottom_states
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import System
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    import torch
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Job:
     stitches: tuple[Stitch, ...]
 
     @property
-    def models(self) -> list[Value]:
+    def models(self) -> list[nn.Module]:
         return [system.model for system in (*self.bottoms.values(), self.top)]
 
     @property
@@ -35,7 +35,7 @@ class Job:
         return self.top.task
 
     @property
-    def device(self) -> Value:
+    def device(self) -> torch.device:
         return next(self.top.model.parameters()).device
 
     def layers(self, role: Role, among: Sequence[Stitch] | None = None) -> set[int]:

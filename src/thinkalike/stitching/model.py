@@ -10,7 +10,6 @@ from thinkalike.systems.calling import accepted
 from thinkalike.systems.inject import start_from, states_at
 from thinkalike.systems.mamba.selective_scan import fused_scan
 from thinkalike.systems.stack import layers_of
-from thinkalike.types import Option, Value
 
 
 class StitchedModel(nn.Module):
@@ -69,7 +68,7 @@ class StitchedModel(nn.Module):
         self.phi.train(mode)
         return self
 
-    def forward(self, **inputs: Option) -> Value:
+    def forward(self, **inputs: object) -> object:
         """What the top answers, as it answers by itself."""
         bottom, top = self._stacks
         with fused_scan(self.bottom), torch.no_grad():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stitching.closed_form import Pair, orthogonal_solution, reduced_rank, ridge_solution
-from thinkalike.types import Matrix, Option
+from thinkalike.types import Option
 
 __all__ = ["KINDS", "Kind", "get_kind", "identity_start", "normalised"]
 
@@ -123,7 +124,7 @@ class Kind:
     prepare: Callable[[Tensor], Tensor] | None = None
 
 
-def _tensor(array: Matrix) -> Tensor:
+def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array)
 
 

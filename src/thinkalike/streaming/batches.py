@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,14 @@ import numpy.typing as npt
 from thinkalike.streaming.sums import FEWEST_ITEMS
 from thinkalike.types import Json, Matrix
 
+if TYPE_CHECKING:
+    import torch
+
 Ints = npt.NDArray[np.int64]
 MIXED = 4  # so many batches' worth of rows are gathered before they are mixed
 
 
-class LayerRows(NamedTuple):
+class LayerRows(NamedTuple, Generic[Matrix]):
     """For every layer its rows (n_rows, n_units_l), and the unit of the jackknife that they belong to."""
 
     layers: list[Matrix]
@@ -28,7 +31,9 @@ class PassageBatches:
     def __init__(self) -> None:
         self.skipped = 0
 
-    def take(self, layers: Sequence[Matrix], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
+    def take(
+        self, layers: Sequence[torch.Tensor], n_rows: Ints, units: Sequence[Hashable]
+    ) -> Iterator[LayerRows[torch.Tensor]]:
         """Batches from the rows of some passages, `n_rows` of each."""
         ends = np.cumsum(n_rows)
         for start, end, unit in zip(ends - n_rows, ends, units, strict=True):
@@ -37,7 +42,7 @@ class PassageBatches:
                 continue
             yield LayerRows([X[start:end] for X in layers], unit)
 
-    def rest(self) -> Iterator[LayerRows]:
+    def rest(self) -> Iterator[LayerRows[torch.Tensor]]:
         """What is left at the end."""
         return iter(())
 
@@ -62,17 +67,19 @@ class MixedBatches:
     def __init__(self, batch_size: int, *, seed: int = 0) -> None:
         self.batch_size, self.rng = batch_size, np.random.default_rng(seed)
         self.skipped = self.n_pools = 0
-        self._pool: list[Sequence[Matrix]] = []
+        self._pool: list[Sequence[torch.Tensor]] = []
         self._n_rows = 0
 
-    def take(self, layers: Sequence[Matrix], n_rows: Ints, units: Sequence[Hashable]) -> Iterator[LayerRows]:
+    def take(
+        self, layers: Sequence[torch.Tensor], n_rows: Ints, units: Sequence[Hashable]
+    ) -> Iterator[LayerRows[torch.Tensor]]:
         """Batches once enough passages have come."""
         self._pool.append(list(layers))
         self._n_rows += int(n_rows.sum())
         if self._n_rows >= MIXED * self.batch_size:
             yield from self._mixed(self._n_rows // self.batch_size)
 
-    def rest(self) -> Iterator[LayerRows]:
+    def rest(self) -> Iterator[LayerRows[torch.Tensor]]:
         """The last pool; left out if it is less than half a batch and others have come."""
         if self._n_rows >= self.batch_size / 2 or (not self.n_pools and self._n_rows >= FEWEST_ITEMS):
             yield from self._mixed(max(1, self._n_rows // self.batch_size))
@@ -88,19 +95,13 @@ class MixedBatches:
     def restore(self, state: Json) -> None:
         self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
 
-    def _mixed(self, n_batches: int) -> Iterator[LayerRows]:
-        layers = [_joined(parts) for parts in zip(*self._pool, strict=True)]
+    def _mixed(self, n_batches: int) -> Iterator[LayerRows[torch.Tensor]]:
+        import torch
+
+        layers = [torch.cat(parts) for parts in zip(*self._pool, strict=True)]
         order = self.rng.permutation(self._n_rows)
         unit = f"pool {self.n_pools}"
         self._pool, self._n_rows = [], 0
         self.n_pools += 1
         for rows in np.array_split(order, n_batches):
             yield LayerRows([X[rows] for X in layers], unit)
-
-
-def _joined(parts: Sequence[Matrix]) -> Matrix:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    import torch
-
-    return torch.cat(list(parts))

@@ -131,7 +131,7 @@ def _gathered(systems: Sequence[Activations], spill: IO[bytes]) -> list[npt.NDAr
 
 def _batches(
     layers: Sequence[npt.NDArray[np.float32]], batches: Sequence[Ints]
-) -> Generator[LayerRows, None, None]:
+) -> Generator[LayerRows[np.ndarray], None, None]:
     with progress("CKA", len(batches)) as step:
         for k, rows in enumerate(batches):
             yield LayerRows([np.asarray(X[rows]) for X in layers], k)

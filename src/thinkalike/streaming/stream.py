@@ -17,7 +17,7 @@ from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import Passages
 from thinkalike.streaming.sums import FEWEST_UNITS, StreamingCKA
 from thinkalike.systems.calling import evaluating, read_rows
-from thinkalike.types import Json
+from thinkalike.types import Json, Matrix
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ Trace = list[dict[str, float]]
 
 
 def run_stream(
-    batches: Generator[LayerRows, None, None],
+    batches: Generator[LayerRows[Matrix], None, None],
     rows: Sequence[Row],
     stream: StreamingCKA,
     *,
@@ -82,7 +82,7 @@ def model_batches(
     seed: int = 0,
     start: int = 0,
     done: Callable[[int], None] = lambda position: None,
-) -> Generator[LayerRows, None, None]:
+) -> Generator[LayerRows[torch.Tensor], None, None]:
     """Run every model over the same passages and batch the rows of all their layers together.
 
     The order of the passages is random, so that a stream that stops early has seen all of the text, and the

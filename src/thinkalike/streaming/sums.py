@@ -17,7 +17,7 @@ import numpy.typing as npt
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures.hsic import carried_by, gram_sums
 from thinkalike.measures.inputs import Array
-from thinkalike.types import Matrix
+from thinkalike.types import EitherMatrix, Matrix
 
 Average = Literal["hsic", "ratio"]
 AVERAGES = ("hsic", "ratio")
@@ -153,7 +153,7 @@ class StreamingCKA:
         self._sums[slot] += weight * hsic
         self._weights[slot] += weight
 
-    def _check(self, layers: Sequence[Matrix]) -> int:
+    def _check(self, layers: Sequence[EitherMatrix]) -> int:
         if len(layers) != len(self.names):
             raise InvalidInput(f"A batch brought {len(layers)} layers; {len(self.names)} were announced.")
         n = len(layers[0])
@@ -197,7 +197,7 @@ def _centred(X: Matrix, dtype: str, name: str) -> Matrix:
     return C.to(getattr(torch, dtype))
 
 
-def _check_finite(finite: Matrix, name: str) -> None:
+def _check_finite(finite: EitherMatrix, name: str) -> None:
     if not bool(finite.all()):
         raise InvalidInput(
             f"{name} has NaN or infinite values: use a wider dtype for the model (dtype='float32')."

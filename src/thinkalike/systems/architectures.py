@@ -10,13 +10,12 @@ from typing import Literal
 
 from thinkalike.errors import InvalidInput
 from thinkalike.registry import Registry
-from thinkalike.types import Json
 
 Kind = Literal[
     "encoder", "decoder", "state space", "encoder-decoder", "vision", "speech", "two towers", "unknown"
 ]
 Part = Literal["encoder", "decoder", "text", "vision"]
-PARTS = ("encoder", "decoder", "text", "vision")
+PARTS: tuple[Part, ...] = ("encoder", "decoder", "text", "vision")
 HALVES: tuple[Part, ...] = ("encoder", "decoder")
 
 
@@ -72,7 +71,7 @@ class Architecture:
     channels_first: bool = False
     reads_mask: bool = True
     max_length: Literal["positions", "offset positions", "any"] = "positions"
-    settings: Json = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
 
 
 def _accept_architecture(name: str, given: object) -> Architecture:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.types import Matrix, Tokenizer
+from thinkalike.types import Tokenizer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -103,7 +103,7 @@ def tokenise(
     return Batch.of(encoded["input_ids"], segments=encoded["token_type_ids"] if pairs else None, width=width)
 
 
-def _filled(sequences: Sequence[Matrix], mask: Bools) -> Ints:
+def _filled(sequences: Sequence[npt.ArrayLike], mask: Bools) -> Ints:
     filled = np.zeros(mask.shape, dtype=np.int64)
     if len(sequences):
         filled[mask] = np.concatenate([np.asarray(one, dtype=np.int64) for one in sequences])

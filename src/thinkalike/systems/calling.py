@@ -7,7 +7,7 @@ and comes here: so equal text means equal arguments.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -24,10 +24,10 @@ from thinkalike.systems.mamba.selective_scan import fused_scan
 from thinkalike.systems.sites import modules_at
 from thinkalike.systems.stack import Stack
 from thinkalike.systems.words import mean_over
-from thinkalike.types import Config, Facts, Json
+from thinkalike.types import Config
 
 
-def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> Json:
+def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> dict[str, object]:
     """What `model` (the body of `stack` if not given) is called with for a batch, on its device.
 
     Filling is the model's own padding token. The decoder beside an encoder reads a start token and then the
@@ -37,7 +37,7 @@ def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> Jso
     device = next(stack.model.parameters()).device
     ids = torch.from_numpy(np.where(batch.mask, batch.ids, padding_id(stack.config))).to(device)
     mask = torch.from_numpy(batch.mask.astype(np.int64)).to(device)
-    given = {"input_ids": ids, "attention_mask": mask}
+    given: dict[str, object] = {"input_ids": ids, "attention_mask": mask}
     if batch.segments is not None:
         given["token_type_ids"] = torch.from_numpy(batch.segments).to(device)
     if stack.part == "decoder":
@@ -47,7 +47,7 @@ def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> Jso
     return accepted(stack, model or stack.model, given)
 
 
-def accepted(stack: Stack, model: nn.Module, inputs: Facts) -> Json:
+def accepted(stack: Stack, model: nn.Module, inputs: Mapping[str, object]) -> dict[str, object]:
     """Those of the inputs that the model takes; no cache where it could keep one."""
     names = set(inspect.signature(model.forward).parameters)
     if not stack.architecture.reads_mask:
@@ -153,7 +153,7 @@ def layer_labels(stack: Stack, site: str, final_norm: bool = False) -> list[Laye
 
 
 def read_layers(
-    stack: Stack, inputs: Facts, keep: Keep, *, labels: Sequence[Layer], site: str
+    stack: Stack, inputs: Mapping[str, object], keep: Keep, *, labels: Sequence[Layer], site: str
 ) -> dict[Layer, Tensor]:
     """Call the model once; what `keep` makes of each of the wanted layers."""
     with recording(stack, keep, site=site, final_norm=FINAL_NORM in labels) as record:

@@ -25,6 +25,7 @@ from thinkalike.types import Answer
 def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Layer]) -> dict[Layer, Tensor]:
     """Layer → rows (n_rows, n_units), float32: means over the tokens of each row of the states after them."""
     ids = arguments(stack, reading.batch)["input_ids"]
+    assert isinstance(ids, Tensor)
     where, counted = (
         torch.from_numpy(array).to(ids.device) for array in (reading.positions, reading.counted)
     )

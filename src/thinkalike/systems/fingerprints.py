@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import google_crc32c
 import numpy as np
@@ -92,7 +92,7 @@ def fingerprint_texts(stimuli: Stimuli) -> str:
     return digest_of({"items": list(items.index), "spans": columns, "texts": stimuli.sentences.to_dict()})
 
 
-def fingerprint_inputs(inputs: Iterable[Any]) -> str:
+def fingerprint_inputs(inputs: Iterable[object]) -> str:
     """A digest of images or sounds: arrays and pictures by content, paths by the bytes of the file."""
     content = hashlib.sha256()
     for one in inputs:

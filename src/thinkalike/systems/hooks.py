@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from thinkalike.errors import ModelError
 from thinkalike.systems.sites import find_site, first_tensor, modules_at
 from thinkalike.systems.stack import Stack
-from thinkalike.types import Answer, Json
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +23,7 @@ Keep = Callable[[Layer, "torch.Tensor"], "torch.Tensor"]
 FINAL_NORM = "final_norm"
 
 
-def entering(args: tuple[object, ...], kwargs: Json) -> torch.Tensor:
+def entering(args: tuple[object, ...], kwargs: dict[str, object]) -> torch.Tensor:
     """The hidden states in the arguments of a block: the first one, or that called `hidden_states`."""
     import torch
 
@@ -88,23 +87,23 @@ def recording(
     record, where = Recording(stack, keep), find_site(site)
     last = stack.n_blocks
 
-    def enter(block: torch.nn.Module, args: tuple[object, ...], kwargs: Json) -> None:
+    def enter(block: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         layer = record.entered(block)
         if site == "residual":
             record.add(layer, entering(args, kwargs))
 
-    def leave(block: torch.nn.Module, args: Answer, output: Answer) -> None:
+    def leave(block: torch.nn.Module, args: object, output: object) -> None:
         if site == "residual" and record.n_runs == last:
             record.add(last, first_tensor(output))
 
     # A shared block is the same module in every run: which layer a module is of, the count says.
-    def answer(module: torch.nn.Module, args: Answer, output: Answer) -> None:
+    def answer(module: torch.nn.Module, args: object, output: object) -> None:
         record.add(record.n_runs, where.states(output))
 
-    def question(module: torch.nn.Module, args: tuple[object, ...], kwargs: Json) -> None:
+    def question(module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         record.add(record.n_runs, where.states(args or tuple(kwargs.values())))
 
-    def norm(module: torch.nn.Module, args: Answer, output: Answer) -> None:
+    def norm(module: torch.nn.Module, args: object, output: object) -> None:
         if record.n_runs == last:  # some models use the same norm before the first block
             record.add(FINAL_NORM, first_tensor(output))
 

@@ -14,27 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.errors import InvalidInput
 from thinkalike.systems.hooks import entering
 from thinkalike.systems.sites import first_tensor
 from thinkalike.systems.stack import Stack
-from thinkalike.types import Answer, Json, Option, Value
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-Forward = Callable[..., Value]
-Run = Callable[[int, Forward, tuple[object, ...], Json], Any]
+Inputs = dict[str, object]
+Forward = Callable[..., object]
+Run = Callable[[int, Forward, tuple[object, ...], Inputs], object]
 
 
 class _Reached(Exception):
     """The pass has come to the layer that was asked for; nothing after it is needed."""
 
 
-def states_at(stack: Stack, layer: int, **inputs: Option) -> torch.Tensor:
+def states_at(stack: Stack, layer: int, **inputs: object) -> torch.Tensor:
     """The hidden states of `layer`, in the shape they have in the model; no block after it runs.
 
     Parameters
@@ -62,14 +62,14 @@ def states_at(stack: Stack, layer: int, **inputs: Option) -> torch.Tensor:
     return states_of(stack, [layer], **inputs)[layer]
 
 
-def states_of(stack: Stack, layers: Iterable[int], **inputs: Option) -> dict[int, torch.Tensor]:
+def states_of(stack: Stack, layers: Iterable[int], **inputs: object) -> dict[int, torch.Tensor]:
     """The hidden states of several layers from one pass, which ends with the last of them."""
     wanted = set(layers)
     for layer in sorted(wanted):
         _check_layer(stack, layer)
     found: dict[int, torch.Tensor] = {}
 
-    def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Value:
+    def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Inputs) -> object:
         if run in wanted:
             found[run] = entering(args, kwargs)
         if len(found) == len(wanted):
@@ -117,9 +117,9 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
     True
     """
     _check_layer(stack, layer)
-    first: Json = {}
+    first: Inputs = {}
 
-    def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Json) -> Value:
+    def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Inputs) -> object:
         if run > layer:
             return forward(*args, **kwargs)
         if run == layer and args:
@@ -145,7 +145,7 @@ def _running(stack: Stack, run: Run) -> Iterator[None]:
     """Put `run(how many blocks ran before, forward, args, kwargs)` in the place of each block's forward."""
     count: Iterator[int] = iter(())
 
-    def restart(module: nn.Module, args: Answer) -> None:
+    def restart(module: nn.Module, args: object) -> None:
         nonlocal count
         count = iter(range(stack.n_blocks))
 
@@ -169,7 +169,7 @@ def _running(stack: Stack, run: Run) -> Iterator[None]:
                 block.forward = forward
 
 
-def _with_states(answer: Answer, states: torch.Tensor | None) -> Answer:
+def _with_states(answer: object, states: torch.Tensor | None) -> object:
     """What a block answered, with `states` for its hidden states."""
     if isinstance(answer, (tuple, list)):
         return type(answer)((states, *answer[1:]))
@@ -178,7 +178,7 @@ def _with_states(answer: Answer, states: torch.Tensor | None) -> Answer:
     return states
 
 
-def _only_states(answer: Answer) -> bool:
+def _only_states(answer: object) -> bool:
     """Whether a block answers with nothing but hidden states: no bias, cache or recurrent state."""
     if isinstance(answer, dict):
         answer = tuple(answer.values())

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.systems import bundled
 from thinkalike.systems.architectures import PARTS, Part
-from thinkalike.types import Json, Value
+from thinkalike.types import Json
+
+Given = TypeVar("Given")
 
 ARRAY_FILES = (".npy", ".npz", ".mat", ".zarr")
 STORE = "zarr.json"
@@ -105,13 +108,13 @@ def _suffixes(name: str) -> tuple[str, Part | None, bool]:
     while ":" in model and model.rpartition(":")[2] in ("untrained", *PARTS):
         model, _, mark = model.rpartition(":")
         marks.append(mark)
-    parts: list[Value] = [mark for mark in marks if mark in PARTS]
+    parts: list[Part] = [part for part in PARTS for mark in marks if mark == part]
     if len(parts) > 1 or marks.count("untrained") > 1:
         raise InvalidInput(f"The name {name!r} says twice what it is: leave one of its ends out.")
     return model, parts[0] if parts else None, "untrained" in marks
 
 
-def _agreed(what: str, given: object, in_name: object) -> Value:
+def _agreed(what: str, given: Given | None, in_name: Given | None) -> Given | None:
     if given is not None and in_name is not None and given != in_name:
         raise InvalidInput(
             f"The name says {what} {in_name!r}, but {what}={given!r} was given: leave one out."

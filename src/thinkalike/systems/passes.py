@@ -5,7 +5,7 @@ A source cuts its rows into chunks, a chunk into groups of inputs, and turns a g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +19,7 @@ from thinkalike.systems.hooks import Keep, Layer
 from thinkalike.systems.stack import Stack
 from thinkalike.systems.texts import Sequences
 from thinkalike.systems.words import Ints
-from thinkalike.types import Json, Processor
+from thinkalike.types import Processor
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ class Pass:
         The tokens of each row; None for images and sounds.
     """
 
-    inputs: Json
+    inputs: Mapping[str, object]
     places: Ints
     keep: Keep
     reading: Reading | None = None
@@ -108,7 +108,7 @@ class SignalSource:
         self.order = np.arange(len(self.rows))
         at_once = SIGNALS_AT_ONCE if batch_size == "auto" else check_batch_size(batch_size)
         self.chunk_rows = min(at_once, len(self.rows))
-        self._prepared: tuple[int, list[Json]] = (-1, [])
+        self._prepared: tuple[int, list[dict[str, torch.Tensor]]] = (-1, [])
 
     def groups(self, chunk: int) -> list[Ints]:
         places = signals.equal_shapes(self._process(chunk))
@@ -134,7 +134,7 @@ class SignalSource:
 
         return Pass(inputs, group, keep)
 
-    def _process(self, chunk: int) -> list[Json]:
+    def _process(self, chunk: int) -> list[dict[str, torch.Tensor]]:
         if self._prepared[0] != chunk:
             begin = chunk * self.chunk_rows
             prepared = [

@@ -8,7 +8,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, ThinkalikeError, UnknownName, one_line
 from thinkalike.systems.architectures import ARCHITECTURES
@@ -18,6 +18,7 @@ from thinkalike.systems.stack import Stack, layers_of
 from thinkalike.types import Config, Json, Model, Value
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 DTYPES = ("float32", "bfloat16", "float16", "auto")
@@ -58,7 +59,7 @@ def load_model(
     *,
     dtype: str = "float32",
     device: str = "cpu",
-    device_map: Any = None,
+    device_map: object = None,
     gguf_file: str | None = None,
     trust_remote_code: bool = False,
     seed: int = 0,
@@ -139,12 +140,13 @@ def load_processor(
         return loader.from_pretrained(**name.files, trust_remote_code=trust_remote_code, **_gguf(gguf_file))
 
 
-def torch_dtype(dtype: str) -> Value:
+def torch_dtype(dtype: str) -> torch.dtype | str:
     import torch
 
     if dtype not in DTYPES:
         raise UnknownName.among("dtype", dtype, DTYPES)
-    return dtype if dtype == "auto" else getattr(torch, dtype)
+    found: torch.dtype | str = dtype if dtype == "auto" else getattr(torch, dtype)
+    return found
 
 
 def pick_device(device: str | None) -> str:

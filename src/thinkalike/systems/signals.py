@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thinkalike.errors import InvalidInput, MissingExtra
-from thinkalike.types import Processor, Value
+from thinkalike.types import Processor
 
 if TYPE_CHECKING:
     import torch
+    from PIL.Image import Image as Picture
 
 POOLINGS = ("mean", "cls", "last")
 
 
 def process(
-    processor: Processor, one: Value, *, kind: str, sampling_rate: int | None
+    processor: Processor, one: object, *, kind: str, sampling_rate: int | None
 ) -> dict[str, torch.Tensor]:
     """One image or sound as the model wants it, with a leading axis of length 1.
 
@@ -46,7 +47,7 @@ def process(
     return dict(prepared)
 
 
-def _image(one: object) -> Value:
+def _image(one: object) -> Picture:
     """An RGB picture: grey ones get three equal channels, as models are trained on three."""
     try:
         from PIL import Image

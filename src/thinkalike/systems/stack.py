@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.systems.architectures import ARCHITECTURES, HALVES, PARTS, Architecture, Part
-from thinkalike.types import Config, Json, Value
+from thinkalike.types import Config
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,7 +38,7 @@ class Stack:
     architecture: Architecture
     model_type: str
     part: Part | None = None
-    notes: Json = field(default_factory=dict, repr=False)
+    notes: dict[str, object] = field(default_factory=dict, repr=False)
 
     @property
     def n_blocks(self) -> int:
@@ -100,9 +100,15 @@ def layers_of(model: nn.Module, *, part: Part | None = None, blocks: str | None 
     )
 
 
-def follow(module: nn.Module, path: str, *, missing_ok: bool = False) -> Value:
+@overload
+def follow(module: nn.Module, path: str) -> nn.Module: ...
+@overload
+def follow(module: nn.Module, path: str, *, missing_ok: Literal[True]) -> nn.Module | None: ...
+
+
+def follow(module: nn.Module, path: str, *, missing_ok: bool = False) -> nn.Module | None:
     """The submodule at a dotted path; integers, also negative ones, count in a ModuleList."""
-    at: Value = module
+    at = module
     for step in path.split("."):
         found = _numbered(at, int(step)) if step.lstrip("-").isdigit() else getattr(at, step, None)
         if found is None:
@@ -113,7 +119,7 @@ def follow(module: nn.Module, path: str, *, missing_ok: bool = False) -> Value:
     return at
 
 
-def _numbered(modules: Value, number: int) -> Value:
+def _numbered(modules: nn.Module, number: int) -> nn.Module | None:
     """The module of a number in a list of modules; None if there is none."""
     from torch import nn
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.text import same_tokenizer
@@ -17,7 +17,7 @@ from thinkalike.systems.heads import HEADS, Task, task_of
 from thinkalike.systems.names import ModelName, is_gguf, parse_name
 from thinkalike.systems.pretrained import load_config, load_headed, load_model, load_processor, pick_device
 from thinkalike.systems.stack import Stack, layers_of, parts_of
-from thinkalike.types import Config, Json, Processor, Tokenizer
+from thinkalike.types import Config, Processor, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,7 +56,7 @@ class LoadOptions:
     blocks: str | None = None
     dtype: str = "float32"
     device: str | None = None
-    device_map: Any = None
+    device_map: object = None
     gguf_file: str | None = None
     trust_remote_code: bool = False
 
@@ -85,15 +85,15 @@ class System:
 
     name: str
     config: Config = field(repr=False)
-    about: Json = field(repr=False)
+    about: Mapping[str, object] = field(repr=False)
     dtype: str
     device: str
     _load: Callable[[], tuple[nn.Module, Stack]] = field(repr=False)
     _identity: Callable[[], str] = field(repr=False)
-    _processor: Callable[[str], Any] = field(repr=False)
+    _processor: Callable[[str], Processor] = field(repr=False)
     folder: Path | None = None
     task: Task | None = None
-    tokenizer_given: Any = field(default=None, repr=False)
+    tokenizer_given: object = field(default=None, repr=False)
 
     @property
     def model(self) -> nn.Module:
@@ -163,9 +163,8 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
         quantised = _by_name(path.parent, replace(options, gguf_file=path.name), head)
         return replace(quantised, name=path.stem)
     found = parse_name(model, revision=options.revision, part=options.part, untrained=options.untrained)
-    files: Json = {"trust_remote_code": options.trust_remote_code}
-    gguf: Json = {"gguf_file": options.gguf_file}
-    config = load_config(found, **files, **gguf)
+    gguf, trust = options.gguf_file, options.trust_remote_code
+    config = load_config(found, gguf_file=gguf, trust_remote_code=trust)
     # The commit, where the hub gave one, so that the weights belong to the configuration.
     asked = found.part is not None
     found = replace(
@@ -178,12 +177,29 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
 
     @functools.cache
     def load() -> tuple[nn.Module, Stack]:
-        where: Json = {"dtype": options.dtype, "device": device, "seed": seed, **files}
         if task is not None:
-            headed = load_headed(found, config, HEADS[task], **where, **gguf)
+            headed = load_headed(
+                found,
+                config,
+                HEADS[task],
+                dtype=options.dtype,
+                device=device,
+                gguf_file=gguf,
+                trust_remote_code=trust,
+                seed=seed,
+            )
             return headed, layers_of(headed, part=found.part, blocks=options.blocks)
-        where |= {"device_map": options.device_map, "blocks": options.blocks, **gguf}
-        stack = load_model(found, config, **where)
+        stack = load_model(
+            found,
+            config,
+            dtype=options.dtype,
+            device=device,
+            device_map=options.device_map,
+            gguf_file=gguf,
+            trust_remote_code=trust,
+            seed=seed,
+            blocks=options.blocks,
+        )
         return stack.model, stack
 
     return System(
@@ -204,7 +220,9 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
         device=device,
         _load=load,
         _identity=lambda: fingerprint_files(found, options.gguf_file),
-        _processor=functools.cache(lambda kind: load_processor(found, kind, **files, **gguf)),
+        _processor=functools.cache(
+            lambda kind: load_processor(found, kind, gguf_file=gguf, trust_remote_code=trust)
+        ),
         folder=found.folder,
         task=task,
     )

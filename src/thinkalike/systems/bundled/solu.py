@@ -14,8 +14,6 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrained
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
 
-from thinkalike.types import Option
-
 
 class NanoDecoderConfig(PreTrainedConfig):
     """Sizes of the decoder; `activation` is `"solu"` or `"gelu"`."""
@@ -116,7 +114,7 @@ class NanoDecoder(NanoPreTrainedModel):
         inputs_embeds: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
-        **_: Option,
+        **_: object,
     ) -> BaseModelOutput | tuple[object, ...]:
         """Hidden states in transformers' order: embeddings, then each block; the last one after the norm."""
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
@@ -168,7 +166,7 @@ class NanoDecoderForCausalLM(NanoPreTrainedModel, GenerationMixin):
         attention_mask: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         return_dict: bool | None = None,
-        **kwargs: Option,
+        **kwargs: object,
     ) -> CausalLMOutput | tuple[object, ...]:
         """Logits of the next token; with `labels`, their mean cross-entropy (shifted here)."""
         kwargs.pop("use_cache", None)

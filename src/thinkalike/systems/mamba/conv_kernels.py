@@ -13,7 +13,6 @@ import numpy as np
 from thinkalike.systems.mamba.scan_maths import (
     BLOCK,
     ONE,
-    Operands,
     inner,
     kernel,
     load,
@@ -48,8 +47,8 @@ def conv_forward(
     first: int,
     last: int,
     shape: tuple[int, int, int, int],
-    inputs: Operands,
-    results: Operands,
+    inputs: tuple[np.ndarray, int, np.ndarray, np.ndarray],
+    results: tuple[np.ndarray, ...],
 ) -> None:
     """Run tasks `first` to `last` of batch × blocks; `shape` is (batch, time, channels, taps).
 
@@ -108,8 +107,8 @@ def conv_backward(
     first: int,
     last: int,
     shape: tuple[int, int, int, int],
-    inputs: Operands,
-    results: Operands,
+    inputs: tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray, int],
+    results: tuple[np.ndarray, ...],
 ) -> None:
     """The gradients of `conv_forward`: to its `inputs` comes the output's gradient.
 

@@ -24,7 +24,6 @@ import numpy as np
 from thinkalike.systems.mamba.scan_maths import (
     BLOCK,
     ONE,
-    Operands,
     exp2,
     inner,
     kernel,
@@ -93,8 +92,10 @@ def scan_forward(
     first: int,
     last: int,
     shape: tuple[int, int, int, int],
-    inputs: Operands,
-    results: Operands,
+    inputs: tuple[
+        np.ndarray, int, np.ndarray, int, np.ndarray, int, np.ndarray, np.ndarray, np.ndarray, np.ndarray
+    ],
+    results: tuple[np.ndarray, ...],
 ) -> None:
     """Run tasks `first` to `last` of batch × blocks; `shape` is (batch, time, channels, states).
 
@@ -220,8 +221,22 @@ def scan_backward(
     first: int,
     last: int,
     shape: tuple[int, int, int, int],
-    inputs: Operands,
-    results: Operands,
+    inputs: tuple[
+        np.ndarray,
+        int,
+        np.ndarray,
+        int,
+        np.ndarray,
+        int,
+        np.ndarray,
+        np.ndarray,
+        np.ndarray,
+        np.ndarray,
+        np.ndarray,
+        np.ndarray,
+        int,
+    ],
+    results: tuple[np.ndarray, ...],
 ) -> None:
     """The gradients of `scan_forward`: to its `inputs` come the states it kept and the output's gradient.
 

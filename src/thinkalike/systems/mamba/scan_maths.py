@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit, types
@@ -18,10 +18,8 @@ from numba.extending import overload
 
 from thinkalike.machine import compiled
 
-Real: TypeAlias = Any
+Real: TypeAlias = float | np.floating
 """A number as Numba has it, float32 or float64"""
-Operands: TypeAlias = tuple[Any, ...]
-"""What a kernel reads, or writes: arrays, and numbers"""
 
 BLOCK = 256  # channels that a kernel works on at a time: their states stay in the first-level cache
 
@@ -58,7 +56,7 @@ def softplus(x: Real) -> Real:
 
 
 @overload(exp2, jit_options={"fastmath": {"contract"}})  # reordering would undo the rounding trick
-def _choose_exp2(x: Real) -> Callable[[Real], Real] | None:
+def _choose_exp2(x: types.Type) -> Callable[[Real], Real]:
     if x != types.float32:
         return exp2
 
@@ -74,7 +72,7 @@ def _choose_exp2(x: Real) -> Callable[[Real], Real] | None:
 
 
 @overload(exp, jit_options={"fastmath": _FAST})
-def _choose_exp(x: Real) -> Callable[[Real], Real] | None:
+def _choose_exp(x: types.Type) -> Callable[[Real], Real]:
     if x != types.float32:
         return exp
 
@@ -85,7 +83,7 @@ def _choose_exp(x: Real) -> Callable[[Real], Real] | None:
 
 
 @overload(softplus, jit_options={"fastmath": _FAST})
-def _choose_softplus(x: Real) -> Callable[[Real], Real] | None:
+def _choose_softplus(x: types.Type) -> Callable[[Real], Real]:
     if x != types.float32:
         return softplus
 

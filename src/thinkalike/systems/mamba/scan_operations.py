@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -15,10 +15,20 @@ from torch.autograd.function import once_differentiable
 from thinkalike.errors import InvalidInput
 from thinkalike.systems.mamba.conv_kernels import conv_backward, conv_forward
 from thinkalike.systems.mamba.scan_kernels import CHUNK, scan_backward, scan_forward
-from thinkalike.systems.mamba.scan_maths import BLOCK, Operands
+from thinkalike.systems.mamba.scan_maths import BLOCK
 
-Context: TypeAlias = Any
-"""What autograd hands from the forward to the backward pass"""
+Operands: TypeAlias = tuple[np.ndarray | int, ...]
+"""What a kernel reads: flat arrays, and distances between their rows"""
+
+
+class Context(Protocol):
+    """What autograd hands from the forward to the backward pass."""
+
+    needs_input_grad: tuple[bool, ...]
+    saved_tensors: tuple[Tensor, ...]
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+    def mark_non_differentiable(self, *tensors: Tensor) -> None: ...
 
 
 def selective_scan(
@@ -95,7 +105,7 @@ class _SelectiveScan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Context, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor, of_state: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, kept = ctx.saved_tensors
         u, _, A, B, _, _, z = inputs
         n_batch, _, n_channels = u.shape

@@ -18,16 +18,60 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from thinkalike.systems.mamba.scan_operations import selective_scan, silu_convolution
-from thinkalike.types import Answer, Model, Option
 
 __all__ = ["SWITCH", "fused_scan", "selective_scan"]
 
 SWITCH = "THINKALIKE_FUSED_SCAN"
+Layer = Callable[[Tensor], Tensor]
+
+
+class Cache(Protocol):
+    """What transformers hands from token to token."""
+
+    def get_recurrent_state(self, layer_idx: int, state_idx: int) -> Tensor | None: ...
+    def update_recurrent_state(self, states: Tensor, layer_idx: int) -> object: ...
+    def update_conv_state(self, states: Tensor, layer_idx: int, *, conv_kernel_size: int) -> object: ...
+
+
+class Mixer(Protocol):
+    """What the mixers of both versions have, as transformers calls it."""
+
+    layer_idx: int
+    activation: str
+    conv_kernel_size: int
+    ssm_state_size: int
+    conv1d: nn.Conv1d
+    A_log: Tensor
+    D: Tensor
+    in_proj: Layer
+    out_proj: Layer
+
+
+class MambaMixer(Mixer, Protocol):
+    time_step_rank: int
+    x_proj: Layer
+    dt_proj: Layer
+
+
+class Mamba2Mixer(Mixer, Protocol):
+    intermediate_size: int
+    n_groups: int
+    conv_dim: int
+    num_heads: int
+    head_dim: int
+    dt_bias: Tensor
+    norm: Callable[[Tensor, Tensor], Tensor]
+
+
+class Norm(Protocol):
+    weight: Tensor
+    variance_epsilon: float
 
 
 @contextmanager
@@ -38,7 +82,7 @@ def fused_scan(model: nn.Module, *, enabled: bool = True) -> Iterator[None]:
     alone, as are tensors on other devices and tokens that continue a cache. Off with `enabled=False` or
     `THINKALIKE_FUSED_SCAN=0`.
     """
-    replaced: list[Model] = []
+    replaced: list[nn.Module] = []
     try:
         for module in model.modules() if enabled and os.environ.get(SWITCH, "1") != "0" else []:
             forward = FASTER.get(type(module).__name__)
@@ -54,12 +98,12 @@ def fused_scan(model: nn.Module, *, enabled: bool = True) -> Iterator[None]:
 
 def _mix(
     fused: Callable[..., Tensor],
-    mixer: Model,
+    mixer: Mixer,
     original: Callable[..., Tensor],
     hidden_states: Tensor,
-    cache_params: Answer = None,
+    cache_params: Cache | None = None,
     attention_mask: Tensor | None = None,
-    **kwargs: Option,
+    **kwargs: object,
 ) -> Tensor:
     """The fused forward of `mixer` where it applies, else its own."""
     packed = any(kwargs.get(name) is not None for name in ("seq_idx", "cu_seqlens"))
@@ -79,7 +123,7 @@ def _is_ours(x: Tensor) -> bool:
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _continues(mixer: Model, cache_params: Answer) -> bool:
+def _continues(mixer: Mixer, cache_params: Cache | None) -> bool:
     """Whether there is a state to go on from."""
     return (
         cache_params is not None
@@ -87,7 +131,9 @@ def _continues(mixer: Model, cache_params: Answer) -> bool:
     )
 
 
-def _mamba(mixer: Model, hidden_states: Tensor, cache_params: Answer, mask: Tensor | None) -> Tensor:
+def _mamba(
+    mixer: MambaMixer, hidden_states: Tensor, cache_params: Cache | None, mask: Tensor | None
+) -> Tensor:
     """What transformers' `MambaMixer` computes, in (batch, time, channels) throughout."""
     x, gate = mixer.in_proj(_masked(hidden_states, mask)).chunk(2, dim=-1)
     x = _masked(_convolved(mixer, x, cache_params), mask)
@@ -101,7 +147,9 @@ def _mamba(mixer: Model, hidden_states: Tensor, cache_params: Answer, mask: Tens
     return mixer.out_proj(y)
 
 
-def _mamba2(mixer: Model, hidden_states: Tensor, cache_params: Answer, mask: Tensor | None) -> Tensor:
+def _mamba2(
+    mixer: Mamba2Mixer, hidden_states: Tensor, cache_params: Cache | None, mask: Tensor | None
+) -> Tensor:
     """What transformers' `Mamba2Mixer` computes: a head's channels share Δ and A, a group's share B and C."""
     n_inner, n_groups, n_states = mixer.intermediate_size, mixer.n_groups, mixer.ssm_state_size
     projected = mixer.in_proj(_masked(hidden_states, mask))
@@ -129,7 +177,7 @@ def _mamba2(mixer: Model, hidden_states: Tensor, cache_params: Answer, mask: Ten
     return mixer.out_proj(mixer.norm(y, gate).to(hidden_states.dtype))
 
 
-def _normed(norm: Model, original: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def _normed(norm: Norm, original: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """What transformers' `MambaRMSNorm` computes; without gradients it takes two arrays of this size less."""
     if not _is_ours(x) or norm.weight.dtype != x.dtype:
         return original(x)
@@ -139,7 +187,7 @@ def _normed(norm: Model, original: Callable[[Tensor], Tensor], x: Tensor) -> Ten
     return scaled.to(x.dtype).mul_(norm.weight)
 
 
-def _convolved(mixer: Model, x: Tensor, cache_params: Answer) -> Tensor:
+def _convolved(mixer: Mixer, x: Tensor, cache_params: Cache | None) -> Tensor:
     """The depthwise convolution over time and its activation, (batch, time, channels) to the same."""
     if cache_params is not None:
         taps = mixer.conv_kernel_size
