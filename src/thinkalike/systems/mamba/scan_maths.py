@@ -18,8 +18,8 @@ from numba.extending import overload
 
 from thinkalike.machine import compiled
 
-Real: TypeAlias = float | np.floating
-"""A number as Numba has it, float32 or float64"""
+Real: TypeAlias = np.floating
+"""A number as Numba has it; one name for all: an overload and its functions must be annotated alike"""
 
 BLOCK = 256  # channels that a kernel works on at a time: their states stay in the first-level cache
 
@@ -40,27 +40,27 @@ ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 _R0, _R1, _R2, _R3 = (np.float32(c) for c in (0.3333321, 0.20010763, 0.14000903, 0.14005995))
 
 
-def exp2(x: Real) -> Real:
+def exp2(x: Real) -> float:
     """2^x for x ≤ 0."""
     return math.pow(2.0, x)
 
 
-def exp(x: Real) -> Real:
+def exp(x: Real) -> float:
     """e^x for x ≤ 0."""
     return math.exp(x)
 
 
-def softplus(x: Real) -> Real:
+def softplus(x: Real) -> float:
     """log(1 + e^x) = max(x, 0) + log1p(v), v = e^-|x|; for float32, log1p(v) = 2 artanh(v / (2 + v))."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return max(float(x), 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 @overload(exp2, jit_options={"fastmath": {"contract"}})  # reordering would undo the rounding trick
-def _choose_exp2(x: types.Type) -> Callable[[Real], Real]:
+def _choose_exp2(x: Real) -> Callable[[Real], float | Real]:
     if x != types.float32:
         return exp2
 
-    def exp2_float32(x: Real) -> Real:
+    def exp2_float32(x: Real) -> float | Real:
         x = _LOWEST if x < _LOWEST else x  # unlike max, keeps NaN
         shifted = np.float32(x + _ROUND)
         f = x - (shifted - _ROUND)
@@ -72,22 +72,22 @@ def _choose_exp2(x: types.Type) -> Callable[[Real], Real]:
 
 
 @overload(exp, jit_options={"fastmath": _FAST})
-def _choose_exp(x: types.Type) -> Callable[[Real], Real]:
+def _choose_exp(x: Real) -> Callable[[Real], float | Real]:
     if x != types.float32:
         return exp
 
-    def exp_float32(x: Real) -> Real:
+    def exp_float32(x: Real) -> float | Real:
         return exp2(x * _LOG2_E)
 
     return exp_float32
 
 
 @overload(softplus, jit_options={"fastmath": _FAST})
-def _choose_softplus(x: types.Type) -> Callable[[Real], Real]:
+def _choose_softplus(x: Real) -> Callable[[Real], float | Real]:
     if x != types.float32:
         return softplus
 
-    def softplus_float32(x: Real) -> Real:
+    def softplus_float32(x: Real) -> float | Real:
         size = abs(x)
         v = exp(-size)
         s = v / (_TWO + v)
@@ -99,7 +99,7 @@ def _choose_softplus(x: types.Type) -> Callable[[Real], Real]:
 
 
 @inner
-def sigmoid(x: Real) -> Real:
+def sigmoid(x: Real) -> float | Real:
     v = exp(-abs(x))
     return (v if x < 0 else ONE) / (ONE + v)
 
