@@ -41,6 +41,8 @@ RULE = re.compile(r"<!-- smoke: (.*?)\s*-->", re.DOTALL)
 SHELL = ("sh", "bash", "console", "shell")
 PROGRAMS = ("thinkalike", "python", "python3", "pip", "make", "git", "npm", "mkdocs", "pytest")
 SMALL = {"n_sentences": 40, "seed": 0}
+WHOLE_RUNS = ("docs/recipes.md", "docs/recipes_brown2023.md", "docs/robustness.md")
+"""Pages whose blocks run whole recipes, or a comparison in all its analyses"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,18 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.whole_runs if name_of(page) in WHOLE_RUNS else ())
+        for page in PAGES
+    ],
+    ids=name_of,
+)
 def test_the_page_runs(page: Path, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from thinkalike.comparison.cautions import CautionWarning
     from thinkalike.measures import MEASURES

@@ -61,7 +61,7 @@ def test_a_third_model_and_another_measure_extend_the_run(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    from thinkalike.activations import extraction
+    from thinkalike.activations import extraction_run
     from thinkalike.comparison import layerpass
 
     extracted: list[str] = []
@@ -74,7 +74,8 @@ def test_a_third_model_and_another_measure_extend_the_run(
 
         return noting
 
-    monkeypatch.setattr(extraction, "run", note(extracted, extraction.run, lambda *a, **o: o["system"]))
+    noted = note(extracted, extraction_run.run, lambda *a, **o: o["system"])
+    monkeypatch.setattr(extraction_run, "run", noted)
     monkeypatch.setattr(
         layerpass,
         "collect_profile",

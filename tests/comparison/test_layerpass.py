@@ -12,7 +12,7 @@ import pytest
 import thinkalike as ta
 from thinkalike.activations import Activations
 from thinkalike.comparison import compare, profile
-from thinkalike.stimuli import differences
+from thinkalike.stimuli import feature_coding
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def test_a_layer_of_a_store_is_read_once(reads: Counter[tuple[str, Any]], tmp_pa
 @pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 def test_features_are_coded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     coded = []
-    code = differences._code
+    code = feature_coding._code
 
     def note(column: Any, *options: Any) -> Any:
         coded.append(column.name)
         return code(column, *options)
 
-    monkeypatch.setattr(differences, "_code", note)
+    monkeypatch.setattr(feature_coding, "_code", note)
     stimuli, systems = shown()
     compare(systems, stimuli, resamples=2)
     assert sorted(coded) == sorted(stimuli.features)

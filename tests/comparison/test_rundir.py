@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
-from thinkalike.activations import Activations, extraction
+from thinkalike.activations import Activations, extraction_run
 from thinkalike.activations.writer import Writer
 from thinkalike.comparison import comparing, layerpass, rundir
 from thinkalike.comparison.comparing import compare
@@ -172,7 +172,7 @@ def test_a_finished_run_repeated_does_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(comparing, "pass_over_layers", refuse)
-        patch.setattr(extraction, "_compute", refuse)
+        patch.setattr(extraction_run, "_compute", refuse)
         assert_same(made, compare(two, sentences, out=tmp_path / "run", **asked))
         assert everything(tmp_path) == before
         with pytest.raises(pytest.fail.Exception):  # what else is asked for is computed

@@ -44,6 +44,7 @@ def test_smoke_shows_every_figure_and_tests_every_statement(smoke: Reproduction)
     assert len(untested) == len([s for s in findings.statements if not s.effects])
 
 
+@pytest.mark.whole_runs
 def test_every_kind_of_sentence_has_a_verdict_on_every_claim(smoke: Reproduction) -> None:
     (kinds,) = smoke.findings.tables
     assert list(kinds.frame) == ["claim", PAPER, NOT_FIRST, UNTANGLED]
@@ -55,7 +56,7 @@ def test_smoke_is_kept(smoke: Reproduction, monkeypatch: pytest.MonkeyPatch) -> 
     """The same command again computes nothing, and says the same."""
     from thinkalike.activations import extraction
 
-    monkeypatch.setattr(extraction, "_extract", lambda *a, **k: pytest.fail("extracted again"))
+    monkeypatch.setattr(extraction, "run_extraction", lambda *a, **k: pytest.fail("extracted again"))
     again = smoke.recipe.run(SCALES["smoke"], smoke.page.parent)
     for kept, made in zip(again.statements, smoke.findings.statements, strict=True):
         assert (kept.found, kept.verdict) == (made.found, made.verdict)
