@@ -93,7 +93,7 @@ class System:
     _processor: Callable[[str], Processor] = field(repr=False)
     folder: Path | None = None
     task: Task | None = None
-    tokenizer_given: object = field(default=None, repr=False)
+    tokenizer_given: Processor = field(default=None, repr=False)
 
     @property
     def model(self) -> nn.Module:
