@@ -147,7 +147,7 @@ def duplicated_share(X: Layer) -> float:
     seen: Counter[bytes] = Counter()
     for first in range(0, len(X), BLOCK_ROWS):
         rows = np.ascontiguousarray(X[first : first + BLOCK_ROWS] + X.dtype.type(0))  # −0 and 0 are the same
-        seen.update(blake2b(row, digest_size=16).digest() for row in rows)
+        seen.update(blake2b(row.tobytes(), digest_size=16).digest() for row in rows)
     return sum(count for count in seen.values() if count > 1) / len(X)
 
 

@@ -165,7 +165,7 @@ def _opened(cut: _Cut, k: int, X: Layer, names: Sequence[str], sides: dict[int, 
 def _side(cut: _Cut, X: Layer, name: str) -> _Side:
     n, everyone = cut.n_items, np.arange(cut.n_items)
     centre: Array = X.mean(axis=0, dtype=np.float64)
-    centre += sum((X[rows] - centre).sum(axis=0) for rows in _blocks(everyone)) / n  # of a large offset
+    centre += np.sum([(X[rows] - centre).sum(axis=0) for rows in _blocks(everyone)], axis=0) / n
     largest = max(float(np.abs(X[rows] - centre).max()) for rows in _blocks(everyone))
     refuse_constant(largest, X, name)
     shape = _Open(X, _Side(centre, largest, np.empty(0), np.empty(0)))
@@ -174,7 +174,10 @@ def _side(cut: _Cut, X: Layer, name: str) -> _Side:
     means = np.zeros((len(cut.edges), X.shape[1]))
     if cut.has_parts:
         sums = np.stack(
-            [sum(shape.rows(rows).sum(axis=0) for rows in _blocks(cut.order[p])) for p in cut.parts]
+            [
+                np.sum([shape.rows(rows).sum(axis=0) for rows in _blocks(cut.order[p])], axis=0)
+                for p in cut.parts
+            ]
         )
         means[1:] = (sums.sum(axis=0) - sums) / (n - np.diff(cut.edges))[:, None]
     norms = np.empty((len(means), n))
