@@ -16,6 +16,9 @@ from thinkalike.wording import duration, size
 MOMENT = 3.0
 """Seconds from which a run says beforehand what it will take"""
 AGAIN = "make the plan again"
+CERTAIN = 0.7
+"""A run is refused if so large a share of the memory that it is planned to need is not there: plans can be too
+high, and a run that would have gone through should not be stopped"""
 
 
 @dataclass(frozen=True)
@@ -116,15 +119,18 @@ class RunPlan:
 
     def _lacks(self) -> list[str]:
         found = []
-        if self.memory_free is not None and self.memory > self.memory_free:
-            found.append(f"about {size(self.memory)} of memory, and {size(self.memory_free)} are there")
+        if self._lacks_memory():
+            found.append(f"about {size(self.memory)} of memory, and {size(self.memory_free or 0)} are there")
         if self.disk_free is not None and self.disk > self.disk_free:
             found.append(f"about {size(self.disk)} in {self.place}, and {size(self.disk_free)} are free")
         return found
 
+    def _lacks_memory(self) -> bool:
+        return self.memory_free is not None and CERTAIN * self.memory > self.memory_free
+
     def _way_out(self) -> str:
         fewer = "Show fewer items (--sentences N), compare fewer models"
-        if self.memory_free is not None and self.memory > self.memory_free:
+        if self._lacks_memory():
             fewer += ", judge fewer pairs of items (max_pairs=1_000_000 in Python), or take fewer measures"
         else:
             fewer += ", or name a place with more room (--out, THINKALIKE_CACHE)"
