@@ -17,8 +17,8 @@ MOMENT = 3.0
 """Seconds from which a run says beforehand what it will take"""
 AGAIN = "make the plan again"
 CERTAIN = 0.7
-"""A run is refused if so large a share of the memory that it is planned to need is not there: plans can be too
-high, and a run that would have gone through should not be stopped"""
+"""A run is refused if so large a share of the memory that it is planned to need is not there: plans can be
+too high, and a run that would have gone through should not be stopped"""
 
 
 @dataclass(frozen=True)
