@@ -72,9 +72,8 @@ def job(name: str) -> None:
             ]
             resamples = options.get("resamples", 20)
             made = planning.plan_profiles(stimuli, resamples=resamples)  # type: ignore[arg-type]
-            guess = planning.look_ahead(
-                sizes, stimuli, made, compared=True, null=None if resamples else 0, out=out
-            ).processor_seconds
+            compared = planning.Compared(null=None if resamples else 0)
+            guess = planning.look_ahead(sizes, stimuli, made, compared, out=out).processor_seconds
         start = time.process_time()
         _run(work, systems, stimuli, out, options)
         taken = time.process_time() - start

@@ -40,6 +40,7 @@ def test_steps_and_disk_are_those_of_the_run(
         "looking at layers",
         "matrices, tests and maps",
         "measure cka",
+        "writing tables",
     ]
     assert frame.loc["looking at layers", "tasks"] == 4
     assert frame.loc["keeping activations", "disk"] == 4 * len(words) * 2 * (6 + 7)

@@ -21,7 +21,7 @@ from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
-from thinkalike.comparison.planning import tell_ahead
+from thinkalike.comparison.planning import Compared, tell_ahead
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
@@ -138,17 +138,9 @@ def compare(
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
     there = None if out is None else RunDirectory(Path(out))
     if there is None or not there.has_results():
-        tell_ahead(
-            named,
-            stimuli,
-            plan,
-            extraction=asked,
-            measures=others,
-            null=null,
-            copies=UNTRAINED_DRAWS if controls else 0,
-            robustness=robustness is not False,
-            run=there,
-        )
+        copied = UNTRAINED_DRAWS if controls else 0
+        compared = Compared(others, null, copied, robustness is not False)
+        tell_ahead(named, stimuli, plan, compared, extraction=asked, run=there)
     with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
         work = _Work(stimuli, asked, run)
         work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)

@@ -8,6 +8,7 @@ import os
 import resource
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from thinkalike.activations.conversion import as_activations, as_stimuli, named_
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.layer_costs import PairCounts, seconds_a_layer
+from thinkalike.comparison.layerpass import KEPT_VECTORS
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.reading_costs import SystemSize, guessed_reading, measured_reading
 from thinkalike.comparison.run_plan import MOMENT, RunPlan, Step
@@ -37,11 +39,15 @@ WORKS = ("compare", "profile", "extract")
 LIBRARIES = 800 << 20
 """Bytes that torch, transformers and the others take"""
 SMALL_TABLES = 2 << 20
+MORE_TO_TEST = 1 << 28
 
 # What matrices, tests and maps take: seconds of a processor that multiplies `REFERENCE` products a second.
 REFERENCE = 2.0e10
-FIXED, A_LAYER, A_PAIR_OF_LAYERS = 0.35, 6e-3, 3.5e-4
-A_LOOK_UP, A_LEFT_OUT_RANK = 1.0e-9, 2.5e-7
+FIXED, A_LAYER, A_PAIR_OF_LAYERS = 0.15, 0.02, 2.5e-4
+A_RANK, A_LOOK_UP, A_LEFT_OUT_RANK = 5e-8, 1e-8, 1e-6
+WRITE_A_LAYER, WRITE_A_PAIR_OF_LAYERS = 0.05, 1.5e-3
+TABLES_A_PAIR_OF_LAYERS = 21_000
+"""Bytes of all tables of a run, twice: for programs and for people"""
 ROBUSTNESS_TIMES = 20
 """Analyses of the grid, each about as long as looking at the layers once"""
 
@@ -106,25 +112,19 @@ def plan(
         for name, system in named.items()
     ]
     if work == "extract":
-        return look_ahead(sizes, stimuli, None, out=out)
+        return look_ahead(sizes, stimuli, out=out)
     usual = comparing.usual_resamples(given["preset"]) if work == "compare" else 0
     resamples = usual if given["resamples"] is None else given["resamples"]
     made = plan_profiles(stimuli, preset=given["preset"], resamples=resamples, **settings)
     if work == "profile":
         return look_ahead(sizes, stimuli, made, out=out)
-    null = given["null"] if given["null"] is not None or resamples else 0
-    copies = comparing.UNTRAINED_DRAWS if given["controls"] else 0
-    return look_ahead(
-        sizes,
-        stimuli,
-        made,
+    asked = Compared(
         measures=comparing.further_measures(given["measures"]),
-        compared=True,
-        null=null,
-        copies=copies,
+        null=given["null"] if given["null"] is not None or resamples else 0,
+        copies=comparing.UNTRAINED_DRAWS if given["controls"] else 0,
         robustness=given["robustness"] is not False,
-        out=out,
     )
+    return look_ahead(sizes, stimuli, made, asked, out=out)
 
 
 def _options(function: Any, given: Mapping[str, object]) -> dict[str, Any]:
@@ -147,42 +147,46 @@ def tell_ahead(
     named: Mapping[str, Any],
     stimuli: Stimuli,
     made: ProfilingPlan,
+    compared: Compared,
     *,
     extraction: Mapping[str, Any],
     run: RunDirectory | None,
-    **options: Any,
 ) -> None:
     """At the start of a comparison: refuse what has no room, and say what it will take, if anyone listens.
 
     No weights are loaded: models are as large as their configurations and files say. Of a run directory, what
-    is there is not read again. The options are those of `look_ahead`.
+    is there is not read again.
     """
     sizes = []
     for name, system in named.items():
-        size = size_of(system)
-        if size is None:
-            done = run is not None and is_complete(run.activations_path(name))
-            guess = guessed_reading(name, str(system), stimuli, extraction)
-            size = SystemSize(name, guess.n_units) if done else guess
-        sizes.append(size)
+        stored = run is not None and is_complete(run.activations_path(name))
+        size = size_of(system) or guessed_reading(name, str(system), stimuli, extraction)
+        sizes.append(SystemSize(name, size.n_units, stored=True) if stored else size)
     out = None if run is None else run.root
-    look_ahead(sizes, stimuli, made, out=out, timed=False, **options).check()
+    look_ahead(sizes, stimuli, made, compared, out=out, timed=False).check()
     if is_heard():
-        ahead = look_ahead(sizes, stimuli, made, out=out, **options)
+        ahead = look_ahead(sizes, stimuli, made, compared, out=out)
         if ahead.seconds is None or ahead.seconds >= MOMENT:
             say(ahead.line)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a comparison is asked for besides profiles: the options of `compare`, worked out."""
+
+    measures: Sequence[Measure] = ()
+    null: int | None = None
+    copies: int = 0
+    """Untrained ones of each model"""
+    robustness: bool = False
 
 
 def look_ahead(
     sizes: Sequence[SystemSize],
     stimuli: Stimuli,
-    made: ProfilingPlan | None,
+    made: ProfilingPlan | None = None,
+    compared: Compared | None = None,
     *,
-    measures: Sequence[Measure] = (),
-    compared: bool = False,
-    null: int | None = 0,
-    copies: int = 0,
-    robustness: bool = False,
     out: str | os.PathLike[str] | None = None,
     timed: bool = True,
 ) -> RunPlan:
@@ -191,32 +195,21 @@ def look_ahead(
     Parameters
     ----------
     made : of the profiles; None if layers are only read.
-    compared : whether the systems are compared, not only profiled.
-    copies : untrained ones of each model.
+    compared : None if the systems are only profiled.
     timed : whether to measure; without, only memory and disk are told.
     """
-    n = len(stimuli)
     widths = [width for size in sizes for width in size.n_units or ()]
     known = all(size.n_units is not None for size in sizes) and bool(widths)
-    steps = []
-    models = [size for size in sizes if size.seconds != 0]
-    kept = models if out is None else sizes
-    if models or out is not None:
-        disk = 4 * n * sum(sum(size.n_units or ()) * (1 + copies * (size in models)) for size in kept)
-        times = [size.seconds for size in models]
-        steps.append(
-            Step(
-                "reading models" if models else "keeping activations",
-                max(len(models) * (1 + copies), 1),
-                None if None in times else (1 + copies) * sum(filter(None, times)),
-                LIBRARIES
-                + 2 * max((size.memory for size in models), default=0)
-                + 8 * n * max(widths, default=0),
-                disk,
-            )
-        )
+    speed = _products_a_second() / REFERENCE if timed else None
+    steps = _reading(
+        sizes, len(stimuli), 0 if compared is None else compared.copies, speed, kept=out is not None
+    )
     if made is not None and known:
-        steps += _analysis(n, stimuli, made, sizes, measures, compared, null, copies, robustness, timed)
+        steps += _analysis(stimuli, made, sizes, compared, speed)
+        if compared is not None and out is not None:
+            writing = None if speed is None else WRITE_A_PAIR_OF_LAYERS * len(widths) ** 2 / speed
+            disk = SMALL_TABLES + TABLES_A_PAIR_OF_LAYERS * len(widths) ** 2
+            steps.append(Step("writing tables", 1, writing, steps[-1].memory, disk))
     free = available_memory()
     place = str(out) if out is not None else cache_directory()
     return RunPlan(
@@ -225,58 +218,80 @@ def look_ahead(
         place=place,
         memory_free=None if free is None else free + _used(),
         disk_free=free_disk(place),
-        about={"systems": len(sizes), "layers": len(widths), "items": n, "known": known},
+        about={"systems": len(sizes), "layers": len(widths), "items": len(stimuli), "known": known},
     )
 
 
+def _reading(
+    sizes: Sequence[SystemSize], n: int, copies: int, speed: float | None, *, kept: bool
+) -> list[Step]:
+    """Models are read into stores, with their copies; what is given is `kept` in a run directory."""
+    models = [size for size in sizes if size.seconds != 0]
+    given = [size for size in sizes if size.seconds == 0 and not size.stored] if kept else []
+    if not models and not given:
+        return []
+    times = [size.seconds for size in models]
+    seconds = None if None in times or speed is None else (1 + copies) * sum(filter(None, times))
+    if seconds is not None and speed is not None:
+        seconds += WRITE_A_LAYER * sum(len(size.n_units or ()) for size in given) / speed
+    widest = max((max(size.n_units or (0,)) for size in sizes), default=0)
+    memory = LIBRARIES + 2 * max((size.memory for size in models), default=0) + 8 * n * widest
+    of_models, of_given = (sum(sum(size.n_units or ()) for size in some) for some in (models, given))
+    return [
+        Step(
+            "reading models" if models else "keeping activations",
+            max(len(models) * (1 + copies), 1),
+            seconds,
+            memory,
+            4 * n * (of_given + (1 + copies) * of_models),
+        )
+    ]
+
+
 def _analysis(
-    n: int,
     stimuli: Stimuli,
     made: ProfilingPlan,
     sizes: Sequence[SystemSize],
-    measures: Sequence[Measure],
-    compared: bool,
-    null: int | None,
-    copies: int,
-    robustness: bool,
-    timed: bool,
+    compared: Compared | None,
+    speed: float | None,
 ) -> list[Step]:
+    n, settings = len(stimuli), made.encoding.settings
     widths = [width for size in sizes for width in size.n_units or ()]
+    copies = 0 if compared is None else compared.copies
     untrained = [w for size in sizes if size.seconds != 0 for w in size.n_units or ()] * copies
-    counts = PairCounts.of(n, made, geometry=compared)
-    of_one = seconds_a_layer(stimuli, made, widths, geometry=compared) if timed else None
-    seconds = None if of_one is None else sum(of_one[width] for width in [*widths, *untrained])
-    pairs = min(n * (n - 1) // 2, made.encoding.settings.max_pairs)
-    ranks = 4 * pairs * len(widths) if compared else 0
-    vectors = min(4 * n * sum(widths), RANKS_IN_MEMORY) if measures else 0
+    counts = PairCounts.of(n, made, geometry=compared is not None)
+    seconds = None
+    if speed is not None:
+        of_one = seconds_a_layer(stimuli, made, widths, geometry=compared is not None)
+        seconds = None if of_one is None else sum(of_one[width] for width in [*widths, *untrained])
+    pairs = min(n * (n - 1) // 2, settings.max_pairs)
+    ranks = 0 if compared is None else 4 * pairs * len(widths)
+    vectors = min(4 * n * sum(widths), KEPT_VECTORS) if compared is not None and compared.measures else 0
     side = 1 if engine_for("fit") is not None else min(cores(), len(widths))
     held = LIBRARIES + counts.shared_memory + min(ranks, RANKS_IN_MEMORY) + vectors
     memory = held + side * (counts.working_memory + 6 * n * max(widths))
-    steps = [Step("looking at layers", len(widths) + len(untrained), seconds, memory, SMALL_TABLES)]
-    if not compared:
+    steps = [Step("looking at layers", len(widths) + len(untrained), seconds, memory, 0)]
+    if compared is None:
         return steps
-    speed = _products_a_second() / REFERENCE if timed else 1.0
-    orders = 0 if n > MOST_ITEMS else PERMUTATIONS if null is None else null
-    tests = _tests_seconds(len(widths), pairs, orders, made.n_resamples > 0) / speed if timed else None
+    orders = 0 if n > MOST_ITEMS else PERMUTATIONS if compared.null is None else compared.null
+    tests = None
+    if speed is not None:
+        tests = _tests_seconds(len(widths), pairs, orders, made.n_resamples > 0) / speed
     spilled = ranks if ranks > RANKS_IN_MEMORY else 0
-    steps.append(Step("matrices, tests and maps", 1, tests, held + (1 << 28), SMALL_TABLES + spilled))
-    for measure in measures:
-        if measure.name == "rsa":
-            continue
-        counted = None
-        if timed:
-            counted = _measure_seconds(measure, n, widths, orders) / speed
-        steps.append(Step(f"measure {measure.name}", 1, counted, held + 16 * n * max(widths), SMALL_TABLES))
-    if robustness:
+    steps.append(Step("matrices, tests and maps", 1, tests, held + MORE_TO_TEST, spilled))
+    for measure in compared.measures:
+        counted = None if speed is None else _measure_seconds(measure, n, widths, orders) / speed
+        steps.append(Step(f"measure {measure.name}", 1, counted, held + 16 * n * max(widths), 0))
+    if compared.robustness:
         again = None if seconds is None else ROBUSTNESS_TIMES * seconds
-        steps.append(Step("other analyses", ROBUSTNESS_TIMES, again, memory, SMALL_TABLES))
+        steps.append(Step("other analyses", ROBUSTNESS_TIMES, again, memory, 0))
     return steps
 
 
 def _tests_seconds(n_layers: int, pairs: int, orders: int, ranges: bool) -> float:
     """On the processor of reference."""
     seconds = FIXED + A_LAYER * n_layers + A_PAIR_OF_LAYERS * n_layers**2
-    seconds += n_layers**2 * pairs * 2 / REFERENCE + 2e-9 * pairs * n_layers
+    seconds += n_layers**2 * pairs * 2 / REFERENCE + A_RANK * pairs * n_layers
     chosen = min(pairs, NULL_PAIRS)
     seconds += orders * chosen * (A_LOOK_UP * n_layers + n_layers**2 * 2 / (2 * REFERENCE))
     return seconds + (A_LEFT_OUT_RANK * min(pairs, 100_000) * n_layers if ranges else 0.0)

@@ -44,12 +44,15 @@ class SystemSize:
         Of the processor, to read all texts; 0 for what is there, None if it cannot be told.
     memory
         Bytes of the weights.
+    stored
+        Whether a run directory has its activations already.
     """
 
     name: str
     n_units: tuple[int, ...] | None
     seconds: float | None = 0.0
     memory: int = 0
+    stored: bool = False
 
 
 def measured_reading(name: str, model: str, stimuli: Stimuli, extraction: Mapping[str, Any]) -> SystemSize:

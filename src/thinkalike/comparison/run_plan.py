@@ -140,7 +140,8 @@ class RunPlan:
     def line(self) -> str:
         """All of it in one line."""
         known = self.seconds
-        time = "time not known beforehand" if known is None else f"about {duration(known)}"
+        time = "time not known beforehand" if known is None else duration(known)
+        time = time if known is None or known < 1 else f"about {time}"
         n, side = self.about.get("layers"), self.workers
         layers = "" if n is None else f"{n:,} layers × {self.about['items']:,} items: "
         beside = f" on {side} workers" if side > 1 else ""
