@@ -100,6 +100,7 @@ def assemble(
                 (rsa, *others),
                 _differing(plan.differences),
                 plan.left_out,
+                len(stimuli),
             )
         ),
         precision=precision_table(profiles, len(stimuli)),
