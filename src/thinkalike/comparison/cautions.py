@@ -367,8 +367,8 @@ def _sampled_pairs(evidence: Evidence) -> Found:
 def _no_chance_level(evidence: Evidence) -> Found:
     if evidence.items > MOST_ITEMS:
         yield (
-            f"What chance gives RSA and CKA is not computed for more than {MOST_ITEMS:,} items, and there are "
-            f"{evidence.items:,}: these measures have no p-values here.",
+            f"What chance gives RSA and CKA is not computed for more than {MOST_ITEMS:,} items, and there "
+            f"are {evidence.items:,}: these measures have no p-values here.",
             (),
         )
 
