@@ -70,7 +70,7 @@ def assemble(
         features, controls = _with_controls(features, untrained)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
     share, share_range = _explained(geometry)
-    vectors = geometry.vectors or LayerVectors(activations)
+    vectors = geometry.vectors or LayerVectors(activations, plan.steps)
     others = [between_vectors(vectors, geometry.rows, m, plan=sentences) for m in measures]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]

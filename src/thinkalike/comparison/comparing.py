@@ -21,7 +21,7 @@ from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
-from thinkalike.comparison.planning import Compared, tell_ahead
+from thinkalike.comparison.planning import Compared, refuse_without_room
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
@@ -137,11 +137,14 @@ def compare(
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
     there = None if out is None else RunDirectory(Path(out))
+    announce = None
     if there is None or not there.has_results():
         copied = UNTRAINED_DRAWS if controls else 0
         compared = Compared(others, null, copied, robustness is not False)
-        tell_ahead(named, stimuli, plan, compared, extraction=asked, run=there)
+        announce = refuse_without_room(named, stimuli, plan, compared, extraction=asked, run=there)
     with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
+        if announce is not None:
+            announce()
         work = _Work(stimuli, asked, run)
         work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)
         found = [work.activations(name, system) for name, system in named.items()]

@@ -7,7 +7,7 @@ import itertools
 import os
 import resource
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +143,7 @@ def size_of(system: Any) -> SystemSize | None:
     return SystemSize(system.system, system.n_units)
 
 
-def tell_ahead(
+def refuse_without_room(
     named: Mapping[str, Any],
     stimuli: Stimuli,
     made: ProfilingPlan,
@@ -151,11 +151,11 @@ def tell_ahead(
     *,
     extraction: Mapping[str, Any],
     run: RunDirectory | None,
-) -> None:
-    """At the start of a comparison: refuse what has no room, and say what it will take, if anyone listens.
+) -> Callable[[], None]:
+    """Before a comparison starts: refuse what has no room. Returns what says in one line what it will take.
 
     No weights are loaded: models are as large as their configurations and files say. Of a run directory, what
-    is there is not read again.
+    is there is not read again. The line is made, by a short measurement, only if anyone listens.
     """
     sizes = []
     for name, system in named.items():
@@ -164,10 +164,14 @@ def tell_ahead(
         sizes.append(SystemSize(name, size.n_units, stored=True) if stored else size)
     out = None if run is None else run.root
     look_ahead(sizes, stimuli, made, compared, out=out, timed=False).check()
-    if is_heard():
-        ahead = look_ahead(sizes, stimuli, made, compared, out=out)
-        if ahead.seconds is None or ahead.seconds >= MOMENT:
-            say(ahead.line)
+
+    def announce() -> None:
+        if is_heard():
+            ahead = look_ahead(sizes, stimuli, made, compared, out=out)
+            if ahead.seconds is None or ahead.seconds >= MOMENT:
+                say(ahead.line)
+
+    return announce
 
 
 @dataclass(frozen=True)
