@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import thinkalike
-from thinkalike.machine import ISA, keep_off_amx, kernels_directory
+from thinkalike.machine import ISA, available_memory, free_disk, keep_off_amx, kernels_directory
 
 FLAGS = "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu vme avx512_bf16 {} xsave\n"
 
@@ -103,3 +103,20 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
 def test_compiled_loops_stay_here_when_the_cache_is_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THINKALIKE_CACHE", "s3://bucket/cache")
     assert kernels_directory() == str(Path.home() / ".cache" / "thinkalike" / "numba")
+
+
+def test_memory_is_what_the_system_and_the_group_leave(tmp_path: Path) -> None:
+    info = tmp_path / "meminfo"
+    info.write_text("MemTotal: 9000 kB\nMemAvailable:   500 kB\n")
+    assert available_memory(info, tmp_path) == 500 * 1024
+    (tmp_path / "memory.max").write_text("300000\n")
+    (tmp_path / "memory.current").write_text("100000\n")
+    assert available_memory(info, tmp_path) == 200000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_memory(info, tmp_path) == 500 * 1024
+    assert available_memory(tmp_path / "none", tmp_path / "none") is None
+
+
+def test_disk_is_asked_for_where_a_new_folder_would_be(tmp_path: Path) -> None:
+    assert free_disk(tmp_path / "not" / "there") == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.1)
+    assert free_disk("s3://lab/run") is None

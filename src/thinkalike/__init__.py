@@ -31,6 +31,7 @@ _HOMES = {
     "diff": "thinkalike.populations",
     "fingerprint": "thinkalike.populations",
     "trace": "thinkalike.populations",
+    "plan": "thinkalike.comparison",
     "stitch": "thinkalike.stitching",
     "methods_text": "thinkalike.report",
     "workers": "thinkalike.parallel",

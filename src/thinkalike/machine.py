@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
@@ -19,6 +20,8 @@ ISA = "ONEDNN_MAX_CPU_ISA"
 WITHOUT_AMX = "AVX512_CORE_BF16"
 """The most that oneDNN, which multiplies matrices for torch, may use of a processor that announces AMX"""
 CPUINFO = Path("/proc/cpuinfo")
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
 
 
 def cache_directory() -> str:
@@ -46,6 +49,47 @@ def _announces_amx(cpuinfo: Path) -> bool:
     except OSError:  # not Linux
         return False
     return "amx_tile" in flags.split()
+
+
+def available_memory(meminfo: Path = MEMINFO, groups: Path = CGROUP) -> int | None:
+    """Bytes that this process may still take, of the system and of its group; None if that is not known.
+
+    Examples
+    --------
+    >>> from thinkalike.machine import available_memory
+    >>> found = available_memory()
+    >>> found is None or found > 0
+    True
+    """
+    left = [_number_after("MemAvailable:", meminfo, 1024)]
+    most, used = _number_after("", groups / "memory.max"), _number_after("", groups / "memory.current")
+    if most is not None and used is not None:
+        left.append(max(most - used, 0))
+    known = [number for number in left if number is not None]
+    return min(known) if known else None
+
+
+def _number_after(name: str, file: Path, unit: int = 1) -> int | None:
+    """The whole number behind a name in a file of the system; None if there is none."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = next((line.removeprefix(name).split() for line in lines if line.startswith(name)), [])
+    return unit * int(found[0]) if found and found[0].isdecimal() else None
+
+
+def free_disk(place: str | Path) -> int | None:
+    """Bytes that are free where `place` is, or will be; None for an address."""
+    if "://" in str(place):
+        return None
+    folder = Path(place).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
 
 
 def compiled(**options: Option) -> Callable[[Callable[..., object]], Any]:

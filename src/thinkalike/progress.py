@@ -91,6 +91,21 @@ class _Notebook:
         self._place.update(self._html(""))
 
 
+LOGGER = logging.getLogger("thinkalike")
+
+
+def is_heard() -> bool:
+    """Whether anyone would see what `say` says."""
+    return in_notebook() or sys.stderr.isatty() or LOGGER.isEnabledFor(logging.INFO)
+
+
+def say(text: str) -> None:
+    """One line on a terminal or in a notebook, and for whoever listens to the logger `thinkalike`."""
+    LOGGER.info(text)
+    if in_notebook() or sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress(description: str, total: float | None) -> Iterator[Step]:
     """Show `description` with a bar, the count, the speed and the time left while the block runs.

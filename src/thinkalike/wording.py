@@ -58,3 +58,23 @@ def layer_range(layers: Sequence[object]) -> str:
         else:
             runs.append([layer])
     return "layers " + ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}–{r[-1]}" for r in runs)
+
+
+def duration(seconds: float) -> str:
+    """`less than a second`, `40 s`, `12 min`, `3.5 h`, `6 days`."""
+    if seconds < 1:
+        return "less than a second"
+    for unit, size, most in (("s", 1, 120), ("min", 60, 120), ("h", 3600, 72)):
+        if seconds < most * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} days"
+
+
+def size(n_bytes: float) -> str:
+    """`12 kB`, `340 MB`, `1.5 GB`."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if n_bytes >= scale:
+            return (
+                f"{n_bytes / scale:.2g} {unit}" if n_bytes < 10 * scale else f"{n_bytes / scale:.0f} {unit}"
+            )
+    return f"{n_bytes / 1e3:.0f} kB"

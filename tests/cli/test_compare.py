@@ -129,3 +129,20 @@ def test_names_of_models(tmp_path: Path) -> None:
         parse_systems(["gpt2", "gpt2"])
     with pytest.raises(InvalidInput, match="'x=' names no model"):
         parse_systems(["x="])
+
+
+@pytest.mark.parametrize("command", ["compare", "profile", "extract"])
+def test_a_dry_run_says_what_it_takes_and_writes_nothing(
+    command: str, tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from thinkalike.stimuli import Stimuli
+
+    monkeypatch.chdir(tmp_path)
+    Stimuli.from_grammar(10, seed=0).save(tmp_path / "words.parquet")
+    models = ["nano-gelu-3l", "nano-solu-3l"] if command == "compare" else ["nano-gelu-3l"]
+    done = run(
+        command, *models, "--stimuli", tmp_path / "words.parquet", "--out", tmp_path / "x", "--dry-run"
+    )
+    assert "reading models" in done.stdout
+    assert "of memory" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["words.parquet"]

@@ -163,6 +163,13 @@ def test_sampled_pairs(pair: list[Profile]) -> None:
     assert found.text == "rsa was computed on a sample of 20,000,000 pairs."
 
 
+def test_no_chance_level_with_many_items(pair: list[Profile]) -> None:
+    matrix = by_features(pair, n_permutations=50)
+    assert find_cautions(Evidence(pair, matrix, items=6_000)) == ()
+    (found,) = find_cautions(Evidence(pair, matrix, items=6_001))
+    assert "not computed for more than 6,000 items, and there are 6,001" in found.text
+
+
 def test_few_resamples(pair: list[Profile]) -> None:
     def resampled(n: int) -> dict[str, Caution]:
         return cautions(

@@ -11,8 +11,17 @@ from scipy.optimize import nnls
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 
-from thinkalike.encoding import cross_validate, leave_out, make_plan, plan_resamples, resample, split_halves
+from thinkalike.encoding import (
+    cross_validate,
+    leave_out,
+    make_plan,
+    plan_resamples,
+    resample,
+    resampling,
+    split_halves,
+)
 from thinkalike.encoding.plan import plan_encoding
+from thinkalike.encoding.resampled_sums import runs_cut_alike
 from thinkalike.errors import InvalidInput
 
 Table = Callable[..., pd.DataFrame]
@@ -42,14 +51,23 @@ def copies(w: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return i[different], j[different]
 
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_equals_scipy_on_the_resampled_pairs(data: tuple, squared_differences: Pairs, ties: bool) -> None:
+@pytest.mark.parametrize(("ties", "many"), [(False, False), (True, False), (False, True)])
+def test_equals_scipy_on_the_resampled_pairs(
+    data: tuple, squared_differences: Pairs, ties: bool, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn with replacement; or, where items are so many that pairs have no room, left out."""
     features, X = data
     if ties:
         X = np.round(2 * X[:, :3])
     plan = plan_encoding(features, n_folds=3)
     alphas = [0.5, 3.0, 20.0]
     multiplicities = draw_multiplicities(np.arange(N) // 3, n_resamples=6, seed=1)
+    if many:
+        monkeypatch.setattr(resampling, "MAX_PAIRS", 100)
+        with pytest.raises(InvalidInput, match="drawn more than once, and the pairs of 45 items"):
+            plan_resamples(plan, multiplicities)
+        clusters = np.arange(N) // 3
+        multiplicities = np.concatenate([leave_out(clusters, n_resamples=13)[0], split_halves(clusters)])
     found = resample(plan_resamples(plan, multiplicities), X, alphas)
     D = squareform(pdist(X, "sqeuclidean"))
     M = np.stack([squareform(column) for column in squared_differences(features).T], axis=2)
@@ -189,9 +207,34 @@ def test_resamples_that_cannot_be(data: tuple, make_features: Table) -> None:
         plan_resamples(plan, -ones)
     with pytest.raises(InvalidInput, match="Resampling is for a diagonal W"):
         plan_resamples(plan_encoding(features, interactions=True), ones)
-    with pytest.warns(UserWarning, match="seeded sample of 20 of the"):
-        sampled = plan_encoding(features, max_pairs=20)
-    with pytest.raises(InvalidInput, match="needs all pairs and few enough patterns"):
-        plan_resamples(sampled, ones)
+    with pytest.raises(InvalidInput, match="needs few enough patterns"):
+        plan_resamples(plan_encoding(features, n_folds=3, importance="drop"), ones)
     with pytest.raises(InvalidInput, match="Got 2 alphas for 3 folds"):
         resample(plan_resamples(plan, ones), X, [1.0, 1.0])
+
+
+def test_resamples_of_one_deal_are_cut_together() -> None:
+    clusters = np.arange(900) // 3
+    kept, _ = leave_out(clusters, n_resamples=20)
+    resamples = np.concatenate([kept, split_halves(clusters, n_splits=3)]) > 0
+    assert [len(run) for run in runs_cut_alike(resamples)] == [10, 10, 4, 2]
+
+
+def test_scores_on_a_sample_of_the_pairs_are_resampled_too(data: tuple) -> None:
+    """Every item once is the data themselves, on the same sample."""
+    features, X = data
+    with pytest.warns(UserWarning, match="seeded sample of 60 of the"):
+        plan = make_plan(features, n_folds=3, max_pairs=60)
+    straight = cross_validate(features, X, plan=plan)
+    once = resample(plan_resamples(plan, np.ones((1, N), dtype=int)), X, straight.alphas[0])
+    np.testing.assert_allclose(once.scores[0], straight.scores[0], atol=1e-10)
+    np.testing.assert_allclose(once.importance[0], straight.importance[0], atol=1e-10)
+
+
+def test_many_items_need_a_distance_between_vectors(data: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, X = data
+    monkeypatch.setattr(resampling, "MAX_PAIRS", 100)
+    plan = make_plan(features, n_folds=3, distance="manhattan")
+    resamples = plan_resamples(plan, leave_out(np.arange(N), n_resamples=5)[0])
+    with pytest.raises(InvalidInput, match=r"made pair by pair.* use resamples=0"):
+        resample(resamples, X, [1.0] * 3)

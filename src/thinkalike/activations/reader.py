@@ -21,6 +21,8 @@ from thinkalike.errors import StoreError, ThinkalikeError, one_line
 from thinkalike.types import Json, Value
 
 FORMAT = 3
+READ_AT_ONCE = 1 << 26
+"""Bytes of a layer that are read together before they are put in order"""
 
 
 def is_local(path: str | Path) -> bool:
@@ -109,17 +111,25 @@ class StoredLayers:
         with reading(self.path):
             group: Any = zarr.open_group(self.path, mode="r")
             layer, expected = group[f"layers/{number}"], group["done"][:, number]
-            rows = np.asarray(layer[:], dtype=np.float32)
-        at_once = layer.chunks[0]
-        found = [checksum(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once)]
+            ordered = np.empty(layer.shape, dtype=np.float32)
+            at_once = layer.chunks[0]
+            found: list[int] = []
+            for first, last in _runs_of_chunks(*layer.shape, at_once):
+                rows = np.asarray(layer[first:last], dtype=np.float32)
+                found += [checksum(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once)]
+                ordered[self.positions[first:last]] = rows
         if found != expected.tolist():
             raise StoreError(
                 f"The store at {self.path} is damaged: rows of layer {self.labels[number]!r} are lost. "
                 "Delete it and extract again."
             )
-        ordered = np.empty_like(rows)
-        ordered[self.positions] = rows
         return ordered
+
+
+def _runs_of_chunks(n_rows: int, n_units: int, chunk_rows: int) -> Iterator[tuple[int, int]]:
+    """Rows of several chunks at a time: many, which a store gives together, and no second copy of a layer."""
+    step = chunk_rows * max(1, READ_AT_ONCE // (4 * n_units * chunk_rows))
+    return ((first, min(first + step, n_rows)) for first in range(0, n_rows, step))
 
 
 def open_store(path: str | Path) -> Activations:

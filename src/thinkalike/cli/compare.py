@@ -19,6 +19,7 @@ from thinkalike.cli.options import (
     Device,
     Distance,
     DropFirst,
+    DryRun,
     Dtype,
     Generate,
     Importance,
@@ -102,6 +103,7 @@ def compare(
         place("The run directory; what it holds of this run is re-used.", show_default="runs/NAMES"),
     ] = None,
     report: Annotated[bool, typer.Option(help="Write the HTML report.")] = True,
+    dry_run: DryRun = False,
 ) -> Written:
     """Compare what models care about, layer by layer: how alike they are, and why."""
     named = parse_systems(models)
@@ -137,6 +139,11 @@ def compare(
         seed=seed,
     )
     with lent(workers, scheduler):
+        if dry_run:
+            from thinkalike.comparison import plan
+
+            typer.echo(plan(named, shown, out=out or default_folder(named), **options))
+            return []
         return run_comparison(named, shown, out=out or default_folder(named), report=report, **options)
 
 

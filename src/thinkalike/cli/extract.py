@@ -24,6 +24,7 @@ from thinkalike.cli.options import (
     Chat,
     Device,
     DropFirst,
+    DryRun,
     Dtype,
     Generate,
     Seed,
@@ -95,6 +96,7 @@ def extract(
     layer: OfLayer = None,
     latents: TheseLatents = None,
     best: BestLatents = None,
+    dry_run: DryRun = False,
 ) -> Written:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
     from thinkalike.activations import extract as run
@@ -107,34 +109,36 @@ def extract(
         raise InvalidInput("Latents are not kept in the cache: also give --out, where to keep them.")
     texts_at_once = batch_size_of(batch_size)
     shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind, column=column)
-    done = False if out is None or autoencoder is not None else is_complete(out)
-    found = run(
-        source,
-        shown,
-        final_norm=final_norm,
-        untrained=untrained,
-        **asked(
-            pooling=pooling,
-            site=site,
-            part=part,
-            blocks=blocks,
-            revision=revision,
-            seed=seed,
-            bos=bos,
-            drop_first=drop_first,
-            chat=chat or None,
-            system_turn=system_turn,
-            window=window,
-            generate=generate,
-            dtype=dtype,
-            device=device,
-            device_map=device_map,
-            batch_size=texts_at_once,
-            gguf_file=gguf_file,
-            system=name if source != model else None,
-            out=None if autoencoder is not None else out,
-        ),
+    options = asked(
+        final_norm=final_norm or None,
+        untrained=untrained or None,
+        pooling=pooling,
+        site=site,
+        part=part,
+        blocks=blocks,
+        revision=revision,
+        seed=seed,
+        bos=bos,
+        drop_first=drop_first,
+        chat=chat or None,
+        system_turn=system_turn,
+        window=window,
+        generate=generate,
+        dtype=dtype,
+        device=device,
+        device_map=device_map,
+        batch_size=texts_at_once,
+        gguf_file=gguf_file,
     )
+    if dry_run:
+        only_with(autoencoder is None, "without --dry-run, which plans whole layers", autoencoder=autoencoder)
+        from thinkalike.comparison import plan
+
+        typer.echo(plan({name: source}, shown, work="extract", extraction=options or None, out=out))
+        return []
+    done = False if out is None or autoencoder is not None else is_complete(out)
+    kept = None if autoencoder is not None else out
+    found = run(source, shown, **options, **asked(system=name if source != model else None, out=kept))
     if autoencoder is not None and out is not None:
         chosen = chosen_latents(found, shown, autoencoder, layer=layer, latents=latents, best=best)
         chosen.save(out)

@@ -178,6 +178,9 @@ Workers = Annotated[
     int | None,
     typer.Option(min=1, help="Spread the work over so many processes of this machine.", show_default="none"),
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what it will take: tasks, time, memory, disk.")
+]
 Scheduler = Annotated[str | None, typer.Option(help="Or over a running Dask cluster: tcp://HOST:PORT.")]
 
 

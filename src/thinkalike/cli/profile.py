@@ -25,6 +25,7 @@ from thinkalike.cli.options import (
     Device,
     Distance,
     DropFirst,
+    DryRun,
     Dtype,
     Figure,
     Generate,
@@ -95,6 +96,7 @@ def profile(
     scheduler: Scheduler = None,
     out: Annotated[Path | None, place("Write the profile to OUT.parquet, OUT.csv and OUT.json.")] = None,
     figure: Figure = None,
+    dry_run: DryRun = False,
 ) -> Written:
     """Say by which features each layer of one model is organised, and how well they explain it."""
     from thinkalike.activations import extract
@@ -125,11 +127,6 @@ def profile(
     shown = read_stimuli(
         stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind, column=column
     )
-    activations = (
-        open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
-    )
-    if autoencoder is not None:
-        activations = chosen_latents(activations, shown, autoencoder, layer=layer, latents=latents, best=best)
     chosen = asked(
         preset=preset,
         resamples=resamples,
@@ -139,6 +136,19 @@ def profile(
         importance=importance,
         seed=seed,
     )
+    if dry_run:
+        only_with(autoencoder is None, "without --dry-run, which plans whole layers", autoencoder=autoencoder)
+        from thinkalike.comparison import plan as plan_run
+
+        with lent(workers, scheduler):
+            planned = plan_run({name: source}, shown, work="profile", extraction=extraction or None, **chosen)
+        typer.echo(planned)
+        return []
+    activations = (
+        open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
+    )
+    if autoencoder is not None:
+        activations = chosen_latents(activations, shown, autoencoder, layer=layer, latents=latents, best=best)
     plan = plan_profiles(shown, **chosen)
     kept = None if out is None else _kept(out, activations, plan, shown.digest)
     with lent(workers, scheduler):

@@ -15,7 +15,7 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
 from thinkalike.comparison.feature_similarity import by_features, shared_features, stacked_importance
-from thinkalike.comparison.geometry_similarity import between_vectors, with_tests
+from thinkalike.comparison.geometry_similarity import LayerVectors, between_vectors, with_tests
 from thinkalike.comparison.layerpass import Geometry
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, smacof
 from thinkalike.comparison.precision import precision_table
@@ -55,7 +55,7 @@ def assemble(
     Parameters
     ----------
     profiles, activations : of the same systems, in the same order.
-    geometry : from the pass over their layers, with the vectors if there are measures.
+    geometry : from the pass over their layers, with the vectors if measures need them and they have room.
     plan : what the profiles were made by.
     measures : besides features and RSA.
     sentences : what is left out and what changes places, for ranges and p-values of geometric measures.
@@ -70,7 +70,8 @@ def assemble(
         features, controls = _with_controls(features, untrained)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
     share, share_range = _explained(geometry)
-    others = [between_vectors(geometry.vectors, geometry.rows, m, plan=sentences) for m in measures]
+    vectors = geometry.vectors or LayerVectors(activations, plan.steps)
+    others = [between_vectors(vectors, geometry.rows, m, plan=sentences) for m in measures]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)
@@ -99,6 +100,7 @@ def assemble(
                 (rsa, *others),
                 _differing(plan.differences),
                 plan.left_out,
+                len(stimuli),
             )
         ),
         precision=precision_table(profiles, len(stimuli)),

@@ -14,6 +14,7 @@ from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.inference.block_tests import FEWEST_FEATURES
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
+from thinkalike.inference.sentences import MOST_ITEMS
 from thinkalike.labels import Floats
 from thinkalike.progress import in_notebook
 from thinkalike.wording import layer_range, listed, number, percent, readable
@@ -64,6 +65,7 @@ class Evidence:
     """Ordered feature → the share of pairs of items that differ in it, where only that counts"""
     constant: Sequence[str] = ()
     """Features of the stimuli that no profile has, because no two items differ in them"""
+    items: int = 0
 
 
 Found = Iterator[tuple[str, tuple[str, ...]]]
@@ -362,6 +364,15 @@ def _sampled_pairs(evidence: Evidence) -> Found:
             yield f"{matrix.measure} was computed on a sample of {matrix.settings['n_pairs']:,} pairs.", ()
 
 
+def _no_chance_level(evidence: Evidence) -> Found:
+    if evidence.items > MOST_ITEMS:
+        yield (
+            f"What chance gives RSA and CKA is not computed for more than {MOST_ITEMS:,} items, and there "
+            f"are {evidence.items:,}: these measures have no p-values here.",
+            (),
+        )
+
+
 CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]] = {
     "low-score": _low_score,
     "nothing-explained": _nothing_explained,
@@ -382,6 +393,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "unstable-similarities": _unstable_similarities,
     "no-better-than-untrained": _no_better_than_untrained,
     "sampled-pairs": _sampled_pairs,
+    "no-chance-level": _no_chance_level,
 }
 
 

@@ -22,6 +22,7 @@ from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
 from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
+from thinkalike.comparison.planning import Compared, refuse_without_room
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rundir import RunDirectory
@@ -115,11 +116,10 @@ def compare(
         local_folder(out)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
-    _check(named, stimuli, controls)
+    check_systems(named, stimuli, controls)
     asked_measures = [measures] if isinstance(measures, str) or callable(measures) else measures
-    found_measures = [layer_measure(m) for m in asked_measures if m != FEATURES]
-    others = [m for m in found_measures if m.name != "rsa"]
-    _check_settings(settings, extraction, named)
+    others = further_measures(asked_measures)
+    check_settings(settings, extraction, named)
     new_sentences = robustness if isinstance(robustness, Stimuli) else None
     if stimuli is None:
         if robustness is True:
@@ -137,7 +137,15 @@ def compare(
     plan = make_plan(stimuli)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
+    there = None if out is None else RunDirectory(Path(out))
+    announce = None
+    if there is None or not there.has_results():
+        copied = UNTRAINED_DRAWS if controls else 0
+        compared = Compared(others, null, copied, robustness is not False)
+        announce = refuse_without_room(named, stimuli, plan, compared, extraction=asked, run=there)
     with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
+        if announce is not None:
+            announce()
         work = _Work(stimuli, asked, run)
         work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)
         found = [work.activations(name, system) for name, system in named.items()]
@@ -153,6 +161,12 @@ def compare(
                 run.write_results(result, call)
     tell(result.cautions)
     return result
+
+
+def further_measures(measures: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure]:
+    """Besides features and RSA, which are always there."""
+    asked = [measures] if isinstance(measures, str) or callable(measures) else measures
+    return [found for found in (layer_measure(m) for m in asked if m != FEATURES) if found.name != "rsa"]
 
 
 def _call(
@@ -309,7 +323,7 @@ def usual_resamples(preset: str) -> int:
     return 0 if preset == "salle2024" else RESAMPLES
 
 
-def _check_settings(
+def check_settings(
     settings: Mapping[str, object], extraction: Mapping[str, object] | None, named: Mapping[str, System]
 ) -> None:
     """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
@@ -327,8 +341,11 @@ def _check_settings(
         )
 
 
-def _check(named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None) -> None:
-    if len(named) < 2:
+def check_systems(
+    named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None, *, least: int = 2
+) -> None:
+    """Refuse too few systems, and what some of them do not have."""
+    if len(named) < least:
         got = f"only {next(iter(named))}" if named else "no system"
         raise InvalidInput(
             f"Got {got}: a comparison needs two systems or more. What the layers of one are organised by, "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,8 @@ Ints = npt.NDArray[np.int64]
 POSITIONS = 10
 """Positions in a sentence that are told apart; the last stands for all that follow"""
 
+BLOCK_ROWS = 4096
+"""Rows that are looked at together"""
 _CEILING_ITEMS = 300  # items that the split halves are compared on: 44,850 pairs
 
 
@@ -84,26 +88,27 @@ def anisotropy(X: Layer) -> float:
 
     Σ_{i≠j} x̂_i · x̂_j = ‖Σ x̂_i‖² − n, so no pair is formed (Ethayarajh 2019).
     """
-    rows = X.astype(np.float64)
-    norms = np.linalg.norm(rows, axis=1)
-    if (norms == 0).any() or len(rows) < 2:
+    n, total = len(X), np.zeros(X.shape[1])
+    if n < 2:
         return float("nan")
-    total = (rows / norms[:, None]).sum(axis=0)
-    return float((total @ total - len(rows)) / (len(rows) * (len(rows) - 1)))
+    for rows in _in_blocks(X):
+        norms = np.linalg.norm(rows, axis=1)
+        if (norms == 0).any():
+            return float("nan")
+        total += (rows / norms[:, None]).sum(axis=0)
+    return float((total @ total - n) / (n * (n - 1)))
 
 
 def norm_ratio(X: Layer, some: npt.NDArray[np.bool_]) -> float:
     """The mean length of some vectors over that of the others."""
-    norms = np.linalg.norm(X.astype(np.float64), axis=1)
+    norms = np.concatenate([np.linalg.norm(rows, axis=1) for rows in _in_blocks(X)])
     others = norms[~some].mean()
     return float(norms[some].mean() / others) if others > 0 else float("nan")
 
 
 def share_by_position(X: Layer, positions: Ints) -> Floats:
     """(n_positions,) the share of the variance that the items at each position carry; they sum to 1."""
-    centred = X - X.mean(axis=0, dtype=np.float64)
-    squared = np.einsum("ij,ij->i", centred, centred)
-    carried = np.bincount(positions, weights=squared, minlength=POSITIONS)
+    carried = np.bincount(positions, weights=_squared_from_mean(X), minlength=POSITIONS)
     total = carried.sum()
     return carried / total if total > 0 else np.full(POSITIONS, np.nan)
 
@@ -139,15 +144,27 @@ def split_half_ceiling(
 
 def duplicated_share(X: Layer) -> float:
     """The share of items whose vector is, bit for bit, another item's as well."""
-    rows = np.ascontiguousarray(X + X.dtype.type(0))  # one zero: −0 and 0 are the same
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, index, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    return float((counts[index] > 1).mean())
+    seen: Counter[bytes] = Counter()
+    for first in range(0, len(X), BLOCK_ROWS):
+        rows = np.ascontiguousarray(X[first : first + BLOCK_ROWS] + X.dtype.type(0))  # −0 and 0 are the same
+        seen.update(blake2b(row.tobytes(), digest_size=16).digest() for row in rows)
+    return sum(count for count in seen.values() if count > 1) / len(X)
 
 
 def top_share(X: Layer, *, top: float = 0.01) -> float:
     """The share of the variance (squared distances to the mean) that the farthest 1 % of items carry."""
-    centred = X - X.mean(axis=0, dtype=np.float64)
-    squared = np.sort(np.einsum("ij,ij->i", centred, centred))[::-1]
+    squared = np.sort(_squared_from_mean(X))[::-1]
     total = squared.sum()
     return float(squared[: max(1, round(top * len(X)))].sum() / total) if total > 0 else float("nan")
+
+
+def _squared_from_mean(X: Layer) -> Floats:
+    """(n_items,) squared distances of the items to their mean."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    centred = (rows - mean for rows in _in_blocks(X))
+    return np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows in centred])
+
+
+def _in_blocks(X: Layer) -> Iterator[Floats]:
+    """Some rows at a time in float64: a layer of many items has no room for a second one."""
+    return (X[first : first + BLOCK_ROWS].astype(np.float64) for first in range(0, len(X), BLOCK_ROWS))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,13 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null, geometry_tests
+from thinkalike.inference.left_out import has_range, part_of_items
 from thinkalike.inference.sentences import SentencePlan
-from thinkalike.labels import Floats, Row, row_name
+from thinkalike.labels import Floats, Layer, Row, row_name
+from thinkalike.measures.large_cka import FORMS, is_large, large_cka
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.measure_table import as_measure
+from thinkalike.measures.pair_forms import finished
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing
 
 if TYPE_CHECKING:
@@ -42,8 +46,7 @@ def by_geometry(
     rows = tuple((s.system, layer) for s in systems for layer in s.layers)
     said: dict[str, object] = {"steps": list(steps.names)} if steps else {}
     if measure != "rsa":
-        vectors = list(layers_of(systems, steps))
-        found = between_vectors(vectors, rows, layer_measure(measure), plan=plan)
+        found = between_vectors(LayerVectors(systems, steps), rows, layer_measure(measure), plan=plan)
         return replace(found, settings={**found.settings, **said})
     from thinkalike.measures.rsa import ranked_layers
 
@@ -64,8 +67,12 @@ def between_vectors(
     *,
     plan: SentencePlan | None = None,
 ) -> SimilarityMatrix:
-    """A measure between layers that are at hand, named by their rows."""
+    """A measure between layers, named by their rows; they are read together if they have room."""
     names = [row_name(row) for row in rows]
+    if isinstance(vectors, LayerVectors):
+        if is_large(measure.name, vectors.n_items, vectors.n_units):
+            return _large_cka(vectors, rows, measure, plan)
+        vectors = list(vectors)
     matrix = SimilarityMatrix(
         measure.name, rows, measure.matrix(list(vectors), names_a=names), kind=measure.kind
     )
@@ -74,6 +81,22 @@ def between_vectors(
     left_out = plan.left_out(measure.name, vectors)
     null = plan.null(measure, vectors, names)
     return with_tests(matrix, measure, None if left_out is None else left_out.values, null)
+
+
+def _large_cka(
+    vectors: LayerVectors, rows: tuple[Row, ...], measure: Measure, plan: SentencePlan | None
+) -> SimilarityMatrix:
+    """CKA with its range in one go; so many items have no null (`SentencePlan.why_not`)."""
+    names = [row_name(row) for row in rows]
+    part = None
+    if plan is not None and plan.kept and has_range(measure.name):
+        part = part_of_items(plan.kept, vectors.n_items)
+    values, without = large_cka(vectors, names, part=part, biased=FORMS[measure.name])
+    matrix = SimilarityMatrix(measure.name, rows, finished(measure.name, values), kind=measure.kind)
+    null = None
+    if plan is not None and len(plan.orders):
+        null = plan.null(measure, list(vectors), names)
+    return matrix if plan is None else with_tests(matrix, measure, without, null)
 
 
 def with_tests(
@@ -93,14 +116,48 @@ def with_tests(
     return replace(matrix, **cells._asdict(), tests=tests, left_out=left_out)
 
 
+@dataclass(frozen=True, eq=False)
+class LayerVectors(Sequence[np.ndarray]):
+    """The layers of all systems one after the other, each read and changed whenever it is asked for."""
+
+    systems: Sequence[Activations]
+    steps: Preprocessing = NO_STEPS
+
+    @cached_property
+    def _places(self) -> list[tuple[Activations, Layer]]:
+        return [(system, layer) for system in self.systems for layer in system.layers]
+
+    @property
+    def n_items(self) -> int:
+        return self.systems[0].n_items
+
+    @property
+    def n_units(self) -> list[int]:
+        return [width for system in self.systems for width in system.n_units]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[np.ndarray]: ...
+    def __getitem__(self, place: int | slice) -> np.ndarray | list[np.ndarray]:
+        if isinstance(place, slice):
+            return [_read(*one, self.steps) for one in self._places[place]]
+        return _read(*self._places[place], self.steps)
+
+
 def layers_of(systems: Sequence[Activations], steps: Preprocessing = NO_STEPS) -> Iterator[np.ndarray]:
     """The layers of all systems one after the other, each read and changed when its turn comes."""
-    for system in systems:
-        for layer in system.layers:
-            try:
-                yield steps(system[layer])
-            except InvalidInput as error:
-                raise type(error)(f"{row_name((system.system, layer))}: {error}") from error
+    return iter(LayerVectors(systems, steps))
+
+
+def _read(system: Activations, layer: Layer, steps: Preprocessing) -> np.ndarray:
+    try:
+        return steps(system[layer])
+    except InvalidInput as error:
+        raise type(error)(f"{row_name((system.system, layer))}: {error}") from error
 
 
 def layer_measure(measure: str | Callable[[np.ndarray, np.ndarray], float]) -> Measure:

@@ -1,7 +1,8 @@
 """One pass over the layers of a comparison: each is read once, and all that needs it is done then.
 
 A layer gives its part of the profile, its row of ranked distances, its map of words, and, where further
-measures are asked for, its vectors, which these need all at once.
+measures are asked for, its vectors, which these need all at once; so many that they have no room are read
+again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.parallel import Failure, cores, engine_for, raise_failures, stream_in_order
 from thinkalike.stimuli.table import Stimuli
 
+KEPT_VECTORS = 1 << 30
+"""Bytes of vectors that are kept for further measures; more are read again when they are needed"""
 MAPPED_ITEMS = 400
 """Items that are put on maps: all, or a seeded subset of so many"""
 
@@ -90,9 +93,10 @@ class Look:
 
     @classmethod
     def of(cls, stimuli: Stimuli, plan: ProfilingPlan, *, keep: bool = False) -> Look:
-        seed = plan.encoding.settings.seed
+        settings = plan.encoding.settings
+        seed = settings.seed
         mapped = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
-        pairs = Pairs.of(len(stimuli), seed=seed)
+        pairs = Pairs.of(len(stimuli), max_pairs=settings.max_pairs, seed=seed)
         return cls(plan, replace(plan, resampling=None), pairs, mapped, keep)
 
     @property
@@ -135,7 +139,7 @@ def pass_over_layers(
     copies : untrained copies, by the name of the trained system; they are only profiled, without ranges.
     kept : the profile that a plan has made already, if any.
     made : called with every new profile as soon as it is whole.
-    keep_vectors : whether further measures will need the layers.
+    keep_vectors : whether further measures will need the layers, which are kept if they have room.
     sentences : what is left out and what changes places, for the certainty of RSA.
     root : the run directory, if there is one, where workers share what is too large for a message.
     """
@@ -149,6 +153,8 @@ def pass_over_layers(
         if place < len(systems) or profiles[one.system] is None
     ]
     rows = tuple((one.system, layer) for one in systems for layer in one.layers)
+    if 4 * len(stimuli) * sum(sum(one.n_units) for one in systems) > KEPT_VECTORS:
+        keep_vectors = False
     look = Look.of(stimuli, plan, keep=keep_vectors)
     words: list[tuple[Floats, Floats]] = []
     vectors: list[Vectors] = []

@@ -94,6 +94,13 @@ class RunDirectory:
         systems = self.root / "systems"
         return "results" not in self.manifest() and not (systems.exists() and any(systems.iterdir()))
 
+    def has_results(self) -> bool:
+        """Whether a call was finished here; not whether all of it is still whole."""
+        try:
+            return self.manifest_path.exists() and "results" in self.manifest()
+        except StoreError:  # whoever opens the run will say it better
+            return False
+
     @property
     def tables(self) -> Path:
         return self.root / "tables"

@@ -169,11 +169,18 @@ def weighted_rank_tables(
     """
     n_items, n_resamples = w.shape
     half, squares = np.zeros(n_resamples), np.zeros(n_resamples)
-    for item in range(n_items):
-        for b in range(n_resamples):
-            half[b] += w[item, b]
-            squares[b] += w[item, b] * w[item, b]
-    half = (half * half - squares) / 4.0
+    if len(i) == n_items * (n_items - 1) // 2:
+        for item in range(n_items):
+            for b in range(n_resamples):
+                half[b] += w[item, b]
+                squares[b] += w[item, b] * w[item, b]
+        half = (half * half - squares) / 4.0
+    else:  # a sample of the pairs
+        for k in range(len(i)):
+            w_i, w_j = w[i[k]], w[j[k]]
+            for b in range(n_resamples):
+                half[b] += w_i[b] * w_j[b]
+        half /= 2.0
     before, total, rank = np.zeros(n_resamples), np.empty(n_resamples), np.empty(n_resamples)
     start = 0
     for stop in stops:

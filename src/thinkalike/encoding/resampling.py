@@ -3,7 +3,8 @@ r"""Resampled items: scores and importances again, for many resamples of the sam
 Sentences are left out part by part (`leave_out`), or dealt into halves (`split_halves`). A resample gives
 every item a multiplicity w_i, here 0 or 1. A pair counts w_i · w_j times; copies of one item make no pair.
 The penalty, the folds and what steps have learnt stay as they were. Distances are computed and sorted
-once: the moments of a resample are quadratic forms wᵀ(M_f ∘ Y)w, its ranks running sums of weights.
+once: the moments of a resample are quadratic forms wᵀ(M_f ∘ Y)w (`resampled_sums`), its ranks running sums of
+weights.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from scipy.sparse import csr_array
 
 from thinkalike.encoding.crossval import few_blas_threads, fold_targets
 from thinkalike.encoding.importance import drop
-from thinkalike.encoding.pairkernels import judge_resamples, sum_among, sum_by_item, weighted_rank_tables
-from thinkalike.encoding.patterns import PatternCoder
+from thinkalike.encoding.pairkernels import judge_resamples, weighted_rank_tables
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
-from thinkalike.encoding.scoring import TIE
+from thinkalike.encoding.resampled_sums import OverItems, OverPairs, Summing, TrainingSums
+from thinkalike.encoding.scoring import TIE, distances_among
 from thinkalike.encoding.settings import Settings
 from thinkalike.encoding.solvers import solve_nonnegative_many
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
+from thinkalike.pairs.pairset import MAX_PAIRS, Pairs
 from thinkalike.pairs.ranks import sort_distances
 
 LANES = 32
@@ -54,8 +56,7 @@ class ResamplingPlan:
     multiplicities : array of shape (n_resamples, n_kept)
     n_pairs : array of shape (n_folds, n_resamples), the weight of the training pairs
     sums : array of shape (n_folds, n_resamples, n_features);  grams : the same with one more axis of features
-    patterns : array of shape (n_patterns, n_features), squared differences
-    ids : the pattern of every pair of kept items, in condensed order
+    training_sums : what is added up of a layer
     """
 
     plan: EncodingPlan
@@ -63,8 +64,7 @@ class ResamplingPlan:
     n_pairs: np.ndarray
     sums: np.ndarray
     grams: np.ndarray
-    patterns: np.ndarray
-    ids: np.ndarray
+    training_sums: Summing
 
 
 def leave_out(clusters: object, *, n_resamples: int = 20, seed: int = 0) -> tuple[np.ndarray, int]:
@@ -158,16 +158,16 @@ def plan_resamples(plan: EncodingPlan, multiplicities: np.ndarray) -> Resampling
         )
     if plan.design.name != "diagonal":
         raise InvalidInput("Resampling is for a diagonal W: plan with interactions=False.")
-    if any(test.space is None or test.patterns.is_sample for test in plan.tests):
+    if any(test.space is None for test in plan.tests):
         raise InvalidInput(
-            "Resampling needs all pairs and few enough patterns of differences: use importance='expected' "
-            "with nominal or binned features, and at most max_pairs pairs in a fold."
+            "Resampling needs few enough patterns of differences: use importance='expected' with nominal or "
+            "binned features."
         )
     w = w[:, plan.kept].astype(float)
-    n_pairs, sums, grams = _feature_moments(plan, w)
-    coder = PatternCoder(plan.differences)
-    keys, ids = np.unique(coder.all_keys(), return_inverse=True)
-    return ResamplingPlan(plan, w, n_pairs, sums, grams, coder.values(keys), ids.astype(np.int32))
+    if Pairs(len(plan.kept)).n_all > MAX_PAIRS:
+        over_items = OverItems.of(plan, w)
+        return ResamplingPlan(plan, w, *over_items.feature_moments(), over_items)
+    return ResamplingPlan(plan, w, *_feature_moments(plan, w), OverPairs.of(plan, w))
 
 
 def _feature_moments(plan: EncodingPlan, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -239,12 +239,12 @@ def _resample(
     resamples: ResamplingPlan, targets: Sequence[Target], alphas: Sequence[float] | np.ndarray
 ) -> Resampled:
     plan, w = resamples.plan, resamples.multiplicities
-    sums: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of each target: all folds have one, or each its own
+    sums: dict[int, TrainingSums] = {}  # of each target: all folds have one, or each its own
     scores = np.full((len(w), plan.n_folds), np.nan)
     importances = np.full((len(w), plan.n_folds, len(plan.names)), np.nan)
     for k, (test, target) in enumerate(zip(plan.tests, targets, strict=True)):
         if id(target) not in sums:
-            sums[id(target)] = _training_sums(resamples, target)
+            sums[id(target)] = resamples.training_sums(target)
         cross, totals = sums[id(target)]
         weights = _fit(resamples, k, cross[k], totals[k], float(alphas[k]))
         trained = resamples.sums[k] > 0
@@ -263,36 +263,6 @@ def _fit(
         grams = grams - n_pairs[:, None, None] * means[:, :, None] * means[:, None, :]
         cross = cross - means * totals[:, None]
     return solve_nonnegative_many(grams, cross, alpha)
-
-
-def _training_sums(resamples: ResamplingPlan, target: Target) -> tuple[np.ndarray, np.ndarray]:
-    """Σ M_f y of shape (n_folds, n_resamples, n_features) and Σ y, over the training pairs of each fold.
-
-    With u = 1 − w, which is 0 for whatever counts once, wᵀHw = 1ᵀH1 − 2 uᵀH1 + uᵀHu: only pairs of items that
-    a resample changes are gone through again. All sums are by the folds of the two items.
-    """
-    plan, u = resamples.plan, 1.0 - resamples.multiplicities
-    y, _ = target.within(np.arange(len(plan.kept)))
-    columns = np.column_stack([resamples.patterns, np.ones(len(resamples.patterns))])
-    n_folds, n_columns = plan.n_folds, columns.shape[1]
-    reached = np.zeros((len(plan.kept), n_folds, n_columns))  # of each item to those of a fold
-    sum_by_item(y, resamples.ids, plan.fold, columns, reached)
-    sums = np.empty((len(u), n_folds, n_folds, n_columns))
-    for r, one in enumerate(u):
-        changed, among = np.flatnonzero(one), np.zeros((n_folds, n_folds, len(columns)))
-        sum_among(y, resamples.ids, plan.fold, changed, one[changed], len(one), among)
-        sums[r] = among @ columns
-    for k in range(n_folds):
-        inside = plan.fold == k
-        own = reached[inside].reshape(int(inside.sum()), -1)
-        sums[:, k] += (own.sum(axis=0) / 2 - u[:, inside] @ own).reshape(len(u), n_folds, n_columns)
-    whole = sums.sum(axis=(1, 2))
-    # What goes on between two folds is in both orders of them: its row and its column leave a fold out.
-    without = [
-        whole - sums[:, k].sum(axis=1) - sums[:, :, k].sum(axis=1) + sums[:, k, k] for k in range(n_folds)
-    ]
-    cross = np.stack(without)
-    return cross[:, :, :-1], cross[:, :, -1]
 
 
 def _judge(
@@ -337,7 +307,7 @@ def _rank_tables(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Counts and rank sums of each pattern, (n_resamples, n_patterns), and the spread of the ranks."""
     patterns = test.patterns
-    y, rounding = target.within(test.items)
+    y, rounding = distances_among(patterns, target, test.items)
     order, stops = sort_distances(y, patterns.i, patterns.j, rounding)
     pairs = patterns.i[order], patterns.j[order], patterns.ids[order], stops
     counts, ranks = np.zeros((2, len(w), len(patterns.counts)))

@@ -6,7 +6,9 @@ prediction, ρ = Σ_m R_m r_m / √(Σ rank² · Σ_m C_m r_m²). Ties are avera
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from thinkalike.pairs.distances import Target
 from thinkalike.pairs.ranks import centred_ranks, sort_distances
 
 TIE = 1e-12
+KEPT_PAIRS = 1 << 20
+"""Ranks of more pairs than this are not kept: those of all folds of a layer would fill the memory"""
 
 
 @dataclass(frozen=True)
@@ -36,27 +40,47 @@ class RankTable:
 
 @dataclass(frozen=True)
 class RankedPairs:
-    """The ranks pair by pair, `of_pairs` of shape (n_pairs,), and their table."""
+    """The ranks of the pairs, added up in a table; pair by pair they are made again when asked for."""
 
-    of_pairs: np.ndarray
     table: RankTable
+    rank: Callable[[], np.ndarray]
+
+    @cached_property
+    def of_pairs(self) -> np.ndarray:
+        """(n_pairs,) centred average ranks; few importances need them, and they are many."""
+        return self.rank()
 
 
 def rank_pairs(patterns: PairPatterns, target: Target, items: np.ndarray) -> RankedPairs:
     """Rank the observed distances among `items`, whose patterns are given."""
-    if patterns.is_sample:
-        y, rounding = target.between(items[patterns.i], items[patterns.j])
-        rounding = rounding[items]
-    else:
-        y, rounding = target.within(items)
-    return rank_values(y, patterns, rounding)
+
+    def rank() -> tuple[np.ndarray, float]:
+        y, rounding = distances_among(patterns, target, items)
+        return centred_ranks(*sort_distances(y, patterns.i, patterns.j, rounding))
+
+    return _tabulated(patterns, rank)
+
+
+def distances_among(
+    patterns: PairPatterns, target: Target, items: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances (n_pairs,) of the pairs of `items`, and (len(items),) how far rounding moves them."""
+    if not patterns.is_sample:
+        return target.within(items)
+    y, rounding = target.between(items[patterns.i], items[patterns.j])
+    return y, rounding[items]
 
 
 def rank_values(y: np.ndarray, patterns: PairPatterns, rounding: np.ndarray | None = None) -> RankedPairs:
     """Rank condensed distances; those within the `rounding` of their items, of shape (n_items,), are tied."""
-    ranks, spread = centred_ranks(*sort_distances(y, patterns.i, patterns.j, rounding))
+    return _tabulated(patterns, lambda: centred_ranks(*sort_distances(y, patterns.i, patterns.j, rounding)))
+
+
+def _tabulated(patterns: PairPatterns, rank: Callable[[], tuple[np.ndarray, float]]) -> RankedPairs:
+    ranks, spread = rank()
     sums = np.bincount(patterns.ids, weights=ranks, minlength=len(patterns.counts))
-    return RankedPairs(ranks, RankTable(patterns.counts, sums, spread))
+    table = RankTable(patterns.counts, sums, spread)
+    return RankedPairs(table, (lambda: ranks) if len(ranks) <= KEPT_PAIRS else (lambda: rank()[0]))
 
 
 def spearman(predictions: np.ndarray, table: RankTable) -> float:

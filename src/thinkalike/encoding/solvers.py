@@ -119,7 +119,7 @@ def pack(W: np.ndarray) -> np.ndarray:
     return packed
 
 
-@compiled()
+@compiled(nogil=True)
 def unpack(v: np.ndarray, n_features: int) -> np.ndarray:
     """W of shape (n_features, n_features) from v = svec(W)."""
     W = np.empty((n_features, n_features))
@@ -132,7 +132,7 @@ def unpack(v: np.ndarray, n_features: int) -> np.ndarray:
     return W
 
 
-@compiled()
+@compiled(nogil=True)
 def _project(v: np.ndarray, n_features: int) -> np.ndarray:
     eigenvalues, vectors = np.linalg.eigh(unpack(v, n_features))
     if eigenvalues[0] >= 0:
@@ -147,7 +147,7 @@ def _project(v: np.ndarray, n_features: int) -> np.ndarray:
     return out
 
 
-@compiled()
+@compiled(nogil=True)
 def _admm_psd(
     eigenvalues: np.ndarray,
     vectors: np.ndarray,

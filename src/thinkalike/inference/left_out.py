@@ -16,6 +16,7 @@ from thinkalike.measures.rdms import DISTANCES, rsa_name
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.kernels import ascending
 from thinkalike.pairs.pairset import Pairs
+from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences
 
 Floats = npt.NDArray[np.float64]
@@ -103,18 +104,22 @@ def left_out_rsa(
     columns = None
     if differences is not None:
         columns = np.stack([f.squared_differences(pairs.i, pairs.j) for f in differences.features], axis=1)
-    values, explained = [], []
-    for items in (np.arange(pairs.n_items), *kept):
+
+    def of_some(items: Indices) -> tuple[Floats, Floats | None]:
         stays = np.zeros(pairs.n_items, dtype=bool)
         stays[items] = True
         both = stays[pairs.i] & stays[pairs.j]
         some = _standardised(y[:, both]) if order is None else _ranks_of_some(y, order, both)[:, both]
-        values.append(some @ some.T)
-        if columns is not None:
-            centred = columns[both] - columns[both].mean(axis=0)
-            cross = some @ centred
-            explained.append(cross @ np.linalg.pinv(centred.T @ centred, hermitian=True) @ cross.T)
-    shares = np.stack(explained) if explained else None
+        if columns is None:
+            return some @ some.T, None
+        centred = columns[both] - columns[both].mean(axis=0)
+        cross = some @ centred
+        return some @ some.T, cross @ np.linalg.pinv(centred.T @ centred, hermitian=True) @ cross.T
+
+    parts = [np.arange(pairs.n_items), *kept]
+    found = list(stream_in_order(of_some, parts, description="RSA without parts", threads=cores()))
+    values = [one for one, _ in found]
+    shares = None if columns is None else np.stack([one for _, one in found if one is not None])
     return LeftOut(
         np.stack(values[1:]).astype(np.float64),
         values[0].astype(np.float64),
@@ -135,7 +140,7 @@ def _standardised(y: npt.NDArray[np.float32]) -> Floats:
     return rows
 
 
-@compiled()
+@compiled(nogil=True)
 def _ranks_of_some(y, order, chosen):  # type: ignore[no-untyped-def]
     """Ranks (L, P) among the chosen pairs, ties averaged; centred, and over the chosen of length 1."""
     ranks = np.empty(y.shape, dtype=np.float32)
@@ -169,7 +174,7 @@ def _cka(layers: Sequence[np.ndarray], kept: Sequence[Indices]) -> Floats:
     of these follow from sums over the blocks of pairs between two parts: the Gram matrices are passed once.
     """
     n, L, G = len(layers[0]), len(layers), len(kept)
-    part = _parts(kept, n)
+    part = part_of_items(kept, n)
     order = np.argsort(part, kind="stable")
     edges = np.searchsorted(part[order], np.arange(G + 1))
     centred = [prepare_linear(as_layer(layer)[order], f"layer {k}") for k, layer in enumerate(layers)]
@@ -206,7 +211,7 @@ def _cka_of(products: Floats, rows: Floats) -> Floats:
     return cka
 
 
-def _parts(kept: Sequence[Indices], n_items: int) -> Indices:
+def part_of_items(kept: Sequence[Indices], n_items: int) -> Indices:
     """The part of each item: the one without which it is not kept."""
     part = np.full(n_items, -1, dtype=np.int64)
     for g, items in enumerate(kept):

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from thinkalike.machine import compiled
 from thinkalike.measures.pair_forms import PairForm
 from thinkalike.pairs.pairset import Pairs
+from thinkalike.parallel import cores, stream_in_order
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -90,22 +90,28 @@ def _items(forms: Sequence[PairForm]) -> Singles | None:
 
 def _products(vectors: _Vectors, squares: _Squares, chosen: Pairs, orders: Orders, step: Step) -> Floats:
     n_layers = squares.square.shape[2]
-    values = np.zeros((len(orders), len(vectors.pairs), n_layers))
-    room = np.empty((min(_AT_ONCE, len(chosen)), n_layers), dtype=np.float32)
-    with threadpool_limits(1, "blas"):  # the products are small: threads only wait for each other
-        for k, order in enumerate(orders):
-            for start in range(0, len(chosen), _AT_ONCE):
-                part = slice(start, min(start + _AT_ONCE, len(chosen)))
-                found = room[: part.stop - start]
-                _look_up(squares.square, order, chosen.i[part], chosen.j[part], found)
-                values[k] += vectors.pairs[:, part] @ found
-            if vectors.items is not None and squares.items is not None:
-                values[k] += vectors.items.T @ squares.items[order]
-            step()
+
+    def of_order(order: Orders) -> Floats:
+        room = np.empty((min(_AT_ONCE, len(chosen)), n_layers), dtype=np.float32)
+        values = np.zeros((len(vectors.pairs), n_layers))
+        for start in range(0, len(chosen), _AT_ONCE):
+            part = slice(start, min(start + _AT_ONCE, len(chosen)))
+            found = room[: part.stop - start]
+            _look_up(squares.square, order, chosen.i[part], chosen.j[part], found)
+            values += vectors.pairs[:, part] @ found
+        if vectors.items is not None and squares.items is not None:
+            values += vectors.items.T @ squares.items[order]
+        return values
+
+    values = np.empty((len(orders), len(vectors.pairs), n_layers))
+    found = stream_in_order(of_order, list(orders), description="What chance gives", threads=cores())
+    for k, one in enumerate(found):
+        values[k] = one
+        step()
     return values
 
 
-@compiled()
+@compiled(nogil=True)
 def _fill_square(pairs, square):  # type: ignore[no-untyped-def]
     """(P,) in the order of pdist to (n, n), mirrored."""
     n = len(square)
@@ -116,7 +122,7 @@ def _fill_square(pairs, square):  # type: ignore[no-untyped-def]
             place += 1
 
 
-@compiled()
+@compiled(nogil=True)
 def _look_up(square, order, first, second, found):  # type: ignore[no-untyped-def]
     """The entries of all layers at the pairs (order[i], order[j])."""
     for p in range(len(first)):

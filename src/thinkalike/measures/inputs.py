@@ -73,13 +73,20 @@ def centred(X: Layer, name: str = "X") -> Array:
     """
     C = X - X.mean(axis=0, dtype=np.float64)
     C -= C.mean(axis=0)
-    # What is left of a constant layer is rounding, as large as the offset times the machine's precision.
-    if np.abs(C).max() <= 1e-12 * np.abs(X).max():
+    refuse_constant(float(np.abs(C).max()), X, name)
+    return C
+
+
+def refuse_constant(largest: float, X: Layer, name: str) -> None:
+    """Refuse a layer whose largest centred entry is nothing.
+
+    What is left of a constant layer is rounding, as large as the offset times the machine's precision.
+    """
+    if largest <= 1e-12 * max(float(X.max()), -float(X.min())):
         raise InvalidInput(
             f"{name} is constant: it gives all {len(X)} items the same vector, so its shape is not defined. "
             "Leave this layer out (the embedding of one repeated token looks like this)."
         )
-    return C
 
 
 def unit_norm(X: Layer, name: str = "X") -> Array:

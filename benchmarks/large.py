@@ -1,0 +1,150 @@
+"""Many items: memory and processor time of profiles, RSA and CKA as the items grow.
+
+    python -m benchmarks.large [WORK]...
+    all, or some of: profile, resamples, rsa, cka, cka-ranges, usual, whole, layers
+
+Layers of 1,024 units lie in a store on disk. Profiles and RSA are by at most two million pairs of items in
+one go (`max_pairs`), a tenth of what is usual, to spare time; `usual` is a profile with the usual cap. Each
+size runs in a process of its own, whose peak memory the system tells, libraries included (`idle MB`: what
+they take before anything is read). Times are of the processor, reading included, compiling not. Twice as
+many items should take twice as long; `growth` is the power of n between two sizes, 1 for linear. `whole` is
+a comparison of 60,000 items × 64 units, `layers` one of 300 layers × 300 items, both without the page.
+Results are in benchmarks/results/large.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+RESULTS = Path(__file__).parent / "results" / "large.json"
+SIZES = (12_500, 25_000, 50_000, 100_000)
+UNITS, LAYERS, PAIRS = 1_024, 2, 2_000_000
+WORKS = ("profile", "resamples", "rsa", "cka", "cka-ranges", "usual", "whole", "layers")
+ONE_SIZE = {"whole": 60_000, "layers": 300, "usual": 100_000}
+
+
+def stimuli(n: int):  # type: ignore[no-untyped-def]
+    """Items with eight features of two to five levels, in clusters of four as words are in sentences."""
+    import thinkalike as ta
+
+    rng = np.random.default_rng(0)
+    features = {f"f{k}": pd.Categorical(rng.integers(0, 2 + k % 4, n).astype(str)) for k in range(8)}
+    return ta.Stimuli.from_table(pd.DataFrame(features, index=[f"i{k}" for k in range(n)]))
+
+
+def layer(shown, seed: int, n_units: int) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """Noise, and a direction for every level of every feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((len(shown), n_units), dtype=np.float32)
+    for name in shown.features:
+        codes = shown.features[name].cat.codes.to_numpy()
+        directions = rng.uniform(0, 0.8) * rng.standard_normal((codes.max() + 1, n_units))
+        X += directions.astype(np.float32)[codes]
+    return X
+
+
+def make_store(n: int, path: Path, n_layers: int = LAYERS, n_units: int = UNITS) -> None:
+    import thinkalike as ta
+
+    shown = stimuli(n)
+    layers = {k: layer(shown, k, n_units) for k in range(n_layers)}
+    ta.Activations.from_arrays(layers, system="large", stimuli=shown).save(path)
+
+
+def work(name: str, store: Path | None, n: int) -> None:
+    """One piece of work, after a small one of the same kind that loads and compiles all that it needs."""
+    import thinkalike as ta
+
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        make_store(400, Path(folder, "small.zarr"))
+        _do(name, ta.Activations.open(Path(folder, "small.zarr")), stimuli(400))
+    shown = stimuli(n)
+    systems = {"whole": (2, 1, 64), "layers": (2, 150, 64)}
+    if name in systems:
+        found = _arrays(shown, *systems[name])
+    else:
+        assert store is not None
+        found = ta.Activations.open(store)
+    idle, before, clock = _peak(), time.process_time(), time.perf_counter()
+    _do(name, found, shown)
+    cpu, clock = time.process_time() - before, time.perf_counter() - clock
+    print(json.dumps({"cpu s": round(cpu, 1), "s": round(clock, 1), "idle MB": idle, "peak MB": _peak()}))
+
+
+def _arrays(shown, n_systems: int, n_layers: int, n_units: int):  # type: ignore[no-untyped-def]
+    return {
+        f"s{k}": {j: layer(shown, 1000 * k + j, n_units) for j in range(n_layers)} for k in range(n_systems)
+    }
+
+
+def _do(name: str, found, shown) -> None:  # type: ignore[no-untyped-def]
+    import thinkalike as ta
+    from thinkalike.measures.rsa import rsa_matrix
+
+    if name in ("profile", "resamples"):  # one layer, as a worker has one at a time
+        ta.profile({0: found[0]}, shown, resamples=20 if name == "resamples" else 0, max_pairs=PAIRS)
+    elif name == "usual":
+        ta.profile({0: found[0]}, shown)
+    elif name == "rsa":
+        rsa_matrix((found[k] for k in found), names=["0", "1"], max_pairs=PAIRS)
+    elif name == "cka":
+        ta.similarity([found], measure="cka")
+    elif name == "cka-ranges":
+        ta.similarity([found], measure="cka", stimuli=shown)
+    else:
+        systems = found if isinstance(found, dict) else {"a": found, "b": dict(found)}
+        ta.compare(systems, shown, resamples=0 if name == "whole" else None)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def measure(name: str, store: Path | None, n: int) -> dict[str, float]:
+    """In a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.large", "--one", name, str(store or ""), str(n)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"ended by signal {-done.returncode}"])[-1]
+        return {"failed": last[:200]}  # type: ignore[dict-item]
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main(*names: str) -> None:
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    with tempfile.TemporaryDirectory(dir=os.environ.get("LARGE_DIR")) as folder:
+        for name in names or WORKS:
+            sizes = (ONE_SIZE[name],) if name in ONE_SIZE else SIZES
+            rows: list[dict[str, object]] = []
+            for n in sizes:
+                store = None if name in ("whole", "layers") else Path(folder, f"{n}.zarr")
+                if store is not None and not store.exists():
+                    make_store(n, store)
+                row = {"items": n, **measure(name, store, n), "load": round(os.getloadavg()[0], 1)}
+                if rows and "cpu s" in row and "cpu s" in rows[-1]:
+                    times = float(row["cpu s"]) / max(float(str(rows[-1]["cpu s"])), 0.1)
+                    row["growth"] = round(math.log(times) / math.log(n / int(str(rows[-1]["items"]))), 2)
+                rows.append(row)
+                print(name, row, flush=True)
+            kept[name] = rows
+            RESULTS.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        work(sys.argv[2], Path(sys.argv[3]) if sys.argv[3] else None, int(sys.argv[4]))
+    else:
+        main(*sys.argv[1:])

@@ -1,0 +1,114 @@
+"""Two workers beside one, and what a comparison costs as systems, layers and items grow.
+
+    python -m benchmarks.workers [efficiency | growth]...
+
+Efficiency is that of the fitting part: the time of one worker over twice that of two, 1 if nothing is lost.
+Goal: 0.8. Rounds of one and of two take turns, workers started and warm; the clock is believed only where the
+machine is idle. Beside it stands what a busy machine does not touch: processor time of the one worker over
+twice that of the busier of the two, with what the caller itself spent added to both. Growth is in processor
+seconds of whole comparisons of arrays. Results: benchmarks/results/workers.json.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results" / "workers.json"
+ROUNDS, LAYERS, UNITS, SENTENCES = 2, 24, 256, 170
+
+
+def _systems(stimuli, n_systems: int, n_layers: int, n_units: int):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(0)
+    return {
+        f"s{k}": {j: rng.standard_normal((len(stimuli), n_units), dtype=np.float32) for j in range(n_layers)}
+        for k in range(n_systems)
+    }
+
+
+def _processor_seconds() -> dict[int, float]:
+    """Of every process that this one has started, and of itself."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    found = {os.getpid(): time.process_time()}
+    for child in multiprocessing.active_children():
+        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+        found[int(child.pid or 0)] = (int(fields[11]) + int(fields[12])) / ticks
+    return found
+
+
+def efficiency() -> dict[str, object]:
+    import thinkalike as ta
+
+    stimuli = ta.Stimuli.from_grammar(SENTENCES, seed=0)
+    few = ta.Stimuli.from_grammar(12, seed=1)
+    rounds: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as folder:
+        layers = _systems(stimuli, 1, LAYERS, UNITS)["s0"]
+        store = ta.Activations.from_arrays(layers, system="s", stimuli=stimuli).save(Path(folder, "s.zarr"))
+        found, small = ta.Activations.open(store), _systems(few, 1, 8, UNITS)["s0"]
+        for _ in range(ROUNDS):
+            for n in rounds:
+                with ta.workers(n):
+                    ta.profile(small, few, resamples=20)  # every worker has loaded what it needs
+                    before, start = _processor_seconds(), time.perf_counter()
+                    ta.profile(found, stimuli, resamples=20)
+                    clock = time.perf_counter() - start
+                    spent = {pid: end - before.get(pid, 0.0) for pid, end in _processor_seconds().items()}
+                own = spent.pop(os.getpid())
+                rounds[n].append((clock, own + max(spent.values())))
+                print(n, "workers:", rounds[n][-1], spent, flush=True)
+    by_clock, by_processor = (
+        [one[k] / (2 * two[k]) for one, two in zip(rounds[1], rounds[2], strict=True)] for k in (0, 1)
+    )
+    return {
+        "layers": LAYERS,
+        "items": len(stimuli),
+        "efficiency by the clock": [round(x, 2) for x in by_clock],
+        "efficiency by processor time": [round(x, 2) for x in by_processor],
+        "median by processor time": round(statistics.median(by_processor), 2),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def growth() -> dict[str, object]:
+    import thinkalike as ta
+
+    few = ta.Stimuli.from_grammar(20, seed=0)
+    ta.compare(_systems(few, 2, 2, 64), few)
+    sizes = [(2, 6, 60), (4, 6, 60), (8, 6, 60), (2, 12, 60), (2, 24, 60), (2, 6, 120), (2, 6, 240)]
+    rows = []
+    for n_systems, n_layers, n_sentences in sizes:
+        stimuli = ta.Stimuli.from_grammar(n_sentences, seed=0)
+        systems = _systems(stimuli, n_systems, n_layers, 128)
+        start = time.process_time()
+        ta.compare(systems, stimuli)
+        row = {"systems": n_systems, "layers of each": n_layers, "items": len(stimuli)}
+        row["processor s"] = round(time.process_time() - start, 2)  # type: ignore[assignment]
+        rows.append(row)
+        print(row, flush=True)
+    return {"rows": rows, "load": round(os.getloadavg()[0], 1)}
+
+
+PARTS = {"efficiency": efficiency, "growth": growth}
+
+
+def main(*names: str) -> None:
+    warnings.simplefilter("ignore")
+    for name in names or PARTS:
+        found = PARTS[name]()
+        print(name, found, flush=True)
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps({**kept, name: found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

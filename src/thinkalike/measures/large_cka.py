@@ -1,0 +1,216 @@
+r"""Linear CKA of layers that have no room in memory together: a few are held, the others read one by one.
+
+The feature-space form of `hsic`: ‖XᵀY‖²_F and sums of squared norms, in blocks of rows, float32 in and
+float64 in the sums; no n × n matrix, so time grows with the number of items and memory hardly. XᵀY is kept
+part by part of the items, so that CKA without each part, for its range, follows from the same pass: with
+P = Σ_g P_g, μ and ν the means of what stays, C = P − P_g − n μνᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.measures.cka import normalised
+from thinkalike.measures.hsic import feature_space_is_cheaper
+from thinkalike.measures.inputs import Array, Layer, as_layer, at_least, refuse_constant
+from thinkalike.parallel import cores, stream_in_order
+
+MEMORY = 1 << 30
+"""Bytes of layers in float64 beyond which they are not all held at once; as many, in float32, are"""
+BLOCK_ROWS = 2048
+FORMS = {"cka": False, "cka-biased": True, "cka-angular": True}
+"""Measures that are made this way → whether from biased HSIC"""
+
+Parts = npt.NDArray[np.int64]
+
+
+def is_large(measure: str, n_items: int, widths: Sequence[int]) -> bool:
+    """Whether `measure` between layers of these widths should be made this way."""
+    too_much = 8 * n_items * sum(widths) > MEMORY
+    return measure in FORMS and too_much and feature_space_is_cheaper(n_items, widths)
+
+
+def large_cka(
+    layers: Sequence[npt.ArrayLike], names: Sequence[str], *, part: Parts | None = None, biased: bool = False
+) -> tuple[Array, Array | None]:
+    """CKA among `layers`, and without each part of the items.
+
+    Parameters
+    ----------
+    layers : each of shape (n_items, n_units), read when it is asked for.
+    part : (n_items,) the part of each item, 0, 1, …; None for no parts.
+
+    Returns
+    -------
+    values : (n_layers, n_layers)
+    without : (n_parts, n_layers, n_layers); None for no parts
+    """
+    n_layers = len(layers)
+    cut: _Cut | None = None
+    products: Array = np.empty(0)
+    sides: dict[int, _Side] = {}
+    for held, rest in _rounds(layers, names):
+        if cut is None:
+            cut = _Cut.of(len(held[0][1]), part)
+            products = np.zeros((len(cut.edges), n_layers, n_layers))
+        own = [(k, _opened(cut, k, X, names, sides)) for k, X in held]
+        for k, X in chain(held, rest):
+            other = _opened(cut, k, X, names, sides)
+            pairs = [(first, one) for first, one in own if first <= k]
+            found = stream_in_order(
+                partial(_product, cut, other=other, biased=biased),
+                [one for _, one in pairs],
+                description=f"CKA: {names[k]}",
+                threads=cores(),
+            )
+            for (first, _), values in zip(pairs, found, strict=True):
+                products[:, first, k] = products[:, k, first] = values
+    assert cut is not None
+    n = cut.n_items
+    whole = normalised(products[0] / ((n - 1) ** 2 if biased else n * (n - 3)), n)
+    if part is None:
+        return whole, None
+    size = np.sqrt(np.maximum(np.einsum("gii->gi", products[1:]), 1e-300))
+    return whole, products[1:] / (size[:, :, None] * size[:, None, :])
+
+
+def _rounds(
+    layers: Sequence[npt.ArrayLike], names: Sequence[str]
+) -> Iterator[tuple[list[tuple[int, Layer]], Iterator[tuple[int, Layer]]]]:
+    """Some layers to be held, and then all that follow them, one by one; so that all pairs meet."""
+    first = 0
+    while first < len(layers):
+        held = [(first, as_layer(layers[first], names[first]))]
+        at_once = max(1, MEMORY // held[0][1].nbytes)
+        held += [
+            (k, as_layer(layers[k], names[k])) for k in range(first + 1, min(first + at_once, len(layers)))
+        ]
+        first += len(held)
+        yield held, ((k, as_layer(layers[k], names[k])) for k in range(first, len(layers)))
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The items in the order of their parts: part g, from 0, has `order[edges[g] : edges[g + 1]]`."""
+
+    order: Parts
+    edges: Parts
+
+    @classmethod
+    def of(cls, n_items: int, part: Parts | None) -> _Cut:
+        if part is None:
+            return cls(np.arange(n_items), np.array([n_items]))
+        order = np.argsort(part, kind="stable")
+        return cls(order, np.concatenate([[0], np.searchsorted(part[order], np.arange(1, part.max() + 2))]))
+
+    @property
+    def n_items(self) -> int:
+        return len(self.order)
+
+    @property
+    def has_parts(self) -> bool:
+        return len(self.edges) > 1
+
+    @property
+    def parts(self) -> list[slice]:
+        if not self.has_parts:
+            return [slice(0, self.n_items)]
+        return [slice(a, b) for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What of a layer does not depend on others.
+
+    Attributes
+    ----------
+    centre, scale : so that centred and divided the layer has norm 1
+    means : (1 + n_parts, n_units) of all items, and of those that stay without each part
+    norms : (1 + n_parts, n_items) squared distances to these means, 0 for what does not stay
+    """
+
+    centre: Array
+    scale: float
+    means: Array
+    norms: Array
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A layer that is in memory."""
+
+    X: Layer
+    side: _Side
+
+    def rows(self, items: Parts) -> Array:
+        """Some of its rows, centred and scaled."""
+        Z: Array = self.X[items] - self.side.centre
+        Z /= self.side.scale
+        return Z
+
+
+def _opened(cut: _Cut, k: int, X: Layer, names: Sequence[str], sides: dict[int, _Side]) -> _Open:
+    if k not in sides:
+        at_least(4, X, names[k])
+        sides[k] = _side(cut, X, names[k])
+    return _Open(X, sides[k])
+
+
+def _side(cut: _Cut, X: Layer, name: str) -> _Side:
+    n, everyone = cut.n_items, np.arange(cut.n_items)
+    centre: Array = X.mean(axis=0, dtype=np.float64)
+    centre += np.sum([(X[rows] - centre).sum(axis=0) for rows in _blocks(everyone)], axis=0) / n
+    largest = max(float(np.abs(X[rows] - centre).max()) for rows in _blocks(everyone))
+    refuse_constant(largest, X, name)
+    shape = _Open(X, _Side(centre, largest, np.empty(0), np.empty(0)))
+    scale = largest * np.sqrt(sum(float((shape.rows(rows) ** 2).sum()) for rows in _blocks(everyone)))
+    shape = _Open(X, _Side(centre, float(scale), np.empty(0), np.empty(0)))
+    means = np.zeros((len(cut.edges), X.shape[1]))
+    if cut.has_parts:
+        sums = np.stack(
+            [
+                np.sum([shape.rows(rows).sum(axis=0) for rows in _blocks(cut.order[p])], axis=0)
+                for p in cut.parts
+            ]
+        )
+        means[1:] = (sums.sum(axis=0) - sums) / (n - np.diff(cut.edges))[:, None]
+    norms = np.empty((len(means), n))
+    for rows in _blocks(everyone):
+        Z = shape.rows(rows)
+        norms[:, rows] = np.einsum("ij,ij->i", Z, Z) - 2 * (means @ Z.T) + (means**2).sum(axis=1)[:, None]
+    for g, p in enumerate(cut.parts if cut.has_parts else (), start=1):
+        norms[g, cut.order[p]] = 0.0
+    return _Side(centre, float(scale), means, norms)
+
+
+def _product(cut: _Cut, one: _Open, *, other: _Open, biased: bool) -> Array:
+    """Σ Ã∘B̃ of two layers: of all items, and without each part."""
+    shape = one.X.shape[1], other.X.shape[1]
+    by_part = []
+    for p in cut.parts:
+        crossed = np.zeros(shape)
+        for rows in _blocks(cut.order[p]):
+            crossed += one.rows(rows).T @ other.rows(rows)
+        by_part.append(crossed)
+    total = sum(by_part[1:], by_part[0].copy())
+    values = [float((total**2).sum())]
+    counts = [cut.n_items]
+    for g, p in enumerate(cut.parts if cut.has_parts else (), start=1):
+        counts.append(cut.n_items - (p.stop - p.start))
+        C = total - by_part[g - 1] - counts[-1] * np.outer(one.side.means[g], other.side.means[g])
+        values.append(float((C**2).sum()))
+    if biased:
+        return np.array(values)
+    a, b, n = one.side.norms, other.side.norms, np.array(counts)
+    both = a.sum(axis=1) * b.sum(axis=1) / ((n - 1) * (n - 2))
+    return np.array(values) + both - np.einsum("gi,gi->g", a, b) * (n / (n - 2))
+
+
+def _blocks(items: Parts) -> Iterator[Parts]:
+    return (items[first : first + BLOCK_ROWS] for first in range(0, len(items), BLOCK_ROWS))
