@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -263,3 +265,17 @@ def test_the_final_norm_has_no_parts(one_case, words_of):
 def test_every_site_is_read_of_some_model():
     for site in SITES:
         assert site == "residual" or having(site), site
+
+
+def test_the_docs_say_what_was_tried():
+    """Every architecture of the table stands on the page, with the sites it has."""
+    page = (Path(__file__).parents[2] / "docs" / "bring" / "models.md").read_text("utf-8")
+    said = {}
+    for line in page.partition("## What was tried")[2].partition("\n## ")[0].splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if line.startswith("|") and len(cells) == 4 and cells[1] not in ("`model_type`", "---"):
+            sites = [] if cells[2] == "–" else cells[2].split(", ")
+            said |= dict.fromkeys(cells[1].split(", "), sites)
+    assert said == {name: sites_of(row) for name, row in ARCHITECTURES.items()}
+    built = {one.config().model_type for one in tiny.TINY.values()}
+    assert set(said) <= built | {"thinkalike_nano_decoder"}, "what is said to be tried is built"

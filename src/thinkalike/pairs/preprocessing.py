@@ -144,7 +144,8 @@ def _step(name: object) -> tuple[Step, str]:
     step = STEPS[word]
     if step.takes == "nothing" and text:
         raise InvalidInput(f"Got the step {name!r}: {word} takes nothing after a colon.")
-    if step.takes == "number" and not (text.isascii() and text.isdecimal() and int(text) > 0):
+    is_number = text.isascii() and text.isdecimal() and len(text) < 20
+    if step.takes == "number" and not (is_number and int(text) > 0):
         raise InvalidInput(f"Got the step {name!r}: give a number of at least 1, as {word}:50.")
     if step.takes == "column" and not text:
         raise InvalidInput(f"Got the step {name!r}: name a column of the items, as {word}:word.")

@@ -15,6 +15,8 @@ def option_cases() -> Iterator[Malformed]:
         ("extract", ("extract", "nano-pythia-64", "--stimuli", "w.csv", "--out", "x.zarr"), EXTRACT),
         ("profile", ("profile", "nano-pythia-64", "--stimuli", "w.csv", "--out", "p"), PROFILE),
         ("cka", ("cka", "nano-pythia-64", "--text", "t.txt", "--out", "c", "--max-batches", "2"), CKA),
+        ("outputs", ("outputs", "nano-gelu-3l", "nano-solu-3l", "--text", "t.txt", "--out", "u"), OUTPUTS),
+        ("group", ("group", "nano-pythia-64", "--stimuli", "w.csv", "--out", "g"), GROUP),
         ("stitch", ("stitch", "nano-gelu-3l", "nano-solu-3l", "--text", "t.txt", "--out", "o"), STITCH),
         ("stimuli", ("stimuli", "-n", "20"), STIMULI),
     ):
@@ -79,6 +81,19 @@ EXTRACT = """
 extra
 """
 PROFILE = """
+--step zzz
+--step pca
+--step pca:0
+--step pca:-1
+--step pca:HUGE
+--step pca:99999999999999999999
+--step pca:2.5
+--step demean:zzz
+--step ''
+--layer 1
+--autoencoder t.txt --layer 1 --latents 1
+--autoencoder folder --layer 1 --best number
+--autoencoder nowhere --layer 1
 --preset zzz
 --distance zzz
 --ordered zzz
@@ -95,6 +110,26 @@ PROFILE = """
 --out w.csv/p
 --out LONG
 --drop-first x
+"""
+OUTPUTS = """
+--length 0
+--length -1
+--length HUGE
+--max-passages 0
+--max-passages x
+--split zzz
+--device zzz
+--dtype zzz
+--text empty.txt
+--text nowhere.txt
+"""
+GROUP = """
+--measure rsa
+--subjects nowhere.npy
+--subjects t.txt
+--subjects w.csv
+--subjects =
+--subjects t.txt --measure zzz
 """
 CKA = """
 --precision 0
