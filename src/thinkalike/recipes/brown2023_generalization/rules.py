@@ -1,9 +1,10 @@
-"""What decides each statement of `brown2023-generalization`: one table, written before the run that it judges.
+"""What decides each statement of `brown2023-generalization`: one table, written before the run it judges.
 
 Accuracies are shares of right answers. Smallest effects that count: two points of accuracy in stitching, a
 tenth out of distribution, 0.02 in CKA (fine-tuned copies of one model are alike), a tenth of a distance, a
 hundredth of a nat. Groups are chosen on some questions and judged on others; layers up to half of the depth
-are early, from three quarters on late. Ranges are the wider of that over sets of sentences and that over models.
+are early, from three quarters on late. Ranges are the wider of those over sets and over
+models.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ APART = 0.1
 
 _rule = partial(Rule, written="2026-11-18")
 _beyond = partial(_rule, beyond=True)
-_BY_P = "until 2026-11-18 by p over models alone, and by the groups that 64 questions gave, judged on the same"
+_BY_P = (
+    "until 2026-11-18 by p over models alone, and by the groups that 64 questions gave, judged on the same"
+)
 
 RULES: dict[str, Rule] = {
     "spread": _rule(
@@ -84,7 +87,8 @@ RULES: dict[str, Rule] = {
         figure="figure-7",
     ),
     "two clusters": _rule(
-        claim="By the distance from CKA over all layers, generalizing and heuristic models form two clusters.",
+        claim="By the distance from CKA over all layers, generalizing and heuristic models form two "
+        "clusters.",
         effect="distance of a model to the other group above that to its own, as a share of the latter",
         at_least=0.1,
         earlier=(f"{_BY_P}.",),

@@ -1,8 +1,8 @@
 """What decides each statement of `salle2024-causal`: one table, written before the run that it judges.
 
-Salle et al. 2024 describe; they take nothing away from a model. Here the directions of a feature are taken out
-of the states of a layer, and the control takes out as much along random ones. Smallest effects that count:
-a hundredth of a nat per token of text, a tenth of a nat in preferring the right verb.
+Salle et al. 2024 describe; they take nothing away from a model. Here the directions of a feature are taken
+out of the states of a layer, and the control takes out as much along random ones. Smallest effects that
+count: a hundredth of a nat per token of text, a tenth of a nat in preferring the right verb.
 """
 
 from __future__ import annotations
