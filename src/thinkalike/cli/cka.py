@@ -55,7 +55,10 @@ def cka(
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Rows of a batch of several passages.", show_default="1024; of sequences 256")
+        int | None,
+        typer.Option(
+            min=1, help="Rows of a batch of several passages.", show_default="1024; of sequences 256"
+        ),
     ] = None,
     length: Annotated[
         int | None,

@@ -72,7 +72,7 @@ _TABLE = (
         name="salle2024-causal",
         title="Does what is important matter to the model?",
         citation=SALLE,
-        shows="no figure of the paper: features are taken out of the states",
+        shows="Beyond the figures",
         module="thinkalike.recipes.salle2024_causal",
     ),
     Recipe(

@@ -48,6 +48,8 @@ class Reader:
     name: str
     model: nn.Module = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
+    masked: bool
+    """Whether it predicts hidden tokens; else the next one"""
     settings: CausalSettings
 
     @property
@@ -71,9 +73,9 @@ class Reader:
         shown = extract(self.model, stimuli, processor=self.tokenizer, system=self.name, cache=False)
         states = {layer: np.asarray(shown[layer]) for layer in self.layers}
         importance = profile(states, stimuli, seed=s.seed).table()
-        text = ask_text(self.passages(number), self.tokenizer, seed=seed)
+        text = ask_text(self.passages(number), self.tokenizer, masked=self.masked, seed=seed)
         pairs = minimal_pairs(s.pairs, seed, "agreement")
-        sentences = ask_sentences([one for pair in pairs for one in pair], self.tokenizer)
+        sentences = ask_sentences([one for pair in pairs for one in pair], self.tokenizer, masked=self.masked)
         rng = np.random.default_rng(seed)
         rows = []
         for layer, X in states.items():
@@ -150,7 +152,7 @@ def measure(settings: CausalSettings, steps: Steps) -> pd.DataFrame:
 
 def _open(name: str, settings: CausalSettings) -> Reader:
     system = open_system(locate(name, settings.models_folder), head="own")
-    return Reader(name, system.model, system.tokenizer, settings)
+    return Reader(name, system.model, system.tokenizer, system.task == "masked", settings)
 
 
 def judge(rows: pd.DataFrame, settings: CausalSettings) -> Findings:

@@ -69,26 +69,26 @@ class Asked:
         return np.stack(found)
 
 
-def ask_text(chunks: Ints, tokenizer: Tokenizer, *, seed: int) -> Asked:
-    """Passages (n, length) of running text: every token, or with a masked model one in seven."""
-    if tokenizer.mask_token_id is None or tokenizer.cls_token_id is None:
+def ask_text(chunks: Ints, tokenizer: Tokenizer, *, masked: bool, seed: int) -> Asked:
+    """Passages (n, length) of running text: every token, or of a masked model one in seven."""
+    if not masked:
         return Asked.causal(chunks.tolist())
     rng = np.random.default_rng(seed)
     rows = []
     for number, chunk in enumerate(chunks):
         ids = [tokenizer.cls_token_id, *chunk.tolist(), tokenizer.sep_token_id]
         n_hidden = max(1, round(MASKED_SHARE * len(chunk)))
-        rows.append((number, ids, 1 + rng.permutation(len(chunk))[:n_hidden]))
+        rows.append((number, ids, (1 + rng.permutation(len(chunk))[:n_hidden]).tolist()))
     return Asked.masked(rows, tokenizer.mask_token_id)
 
 
-def ask_sentences(sentences: Sequence[str], tokenizer: Tokenizer) -> Asked:
+def ask_sentences(sentences: Sequence[str], tokenizer: Tokenizer, *, masked: bool) -> Asked:
     """Whole sentences, as minimal pairs are judged (`systems.likelihood`).
 
     A causal model predicts each token and the end. A masked one predicts each token with it and the rest of
     its word hidden, in a row for each.
     """
-    if tokenizer.mask_token_id is None or tokenizer.cls_token_id is None:
+    if not masked:
         return Asked.causal([[*tokenizer(one)["input_ids"], tokenizer.eos_token_id] for one in sentences])
     rows = []
     for number, sentence in enumerate(sentences):
