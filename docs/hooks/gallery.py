@@ -121,7 +121,9 @@ def _changed(recipe: Any, found: dict[str, Any] | None) -> str:
     if found is None or found["scale"] not in getattr(recipe, "scales", {}):
         return ""
     usual = recipe.scales[found["scale"]].plain()
-    given = {k: v for k, v in found["settings"].items() if isinstance(v, str) and usual.get(k) is None}
+    own = {name: value for name, value in found["settings"].items() if name in usual}
+    given = {name: value for name, value in own.items() if isinstance(value, str) and usual[name] is None}
+    given.pop("models_folder", None)
     return "".join(f" --set {name}={value}" for name, value in given.items())
 
 
@@ -163,9 +165,7 @@ def badge(verdict: str) -> str:
     return f'<span class="verdict {BADGES[verdict]}">{html.escape(verdict)}</span>'
 
 
-def _statements(
-    title: str, found: dict[str, Any], seeds: dict[int, dict[str, str]], *, beyond: bool
-) -> str:
+def _statements(title: str, found: dict[str, Any], seeds: dict[int, dict[str, str]], *, beyond: bool) -> str:
     own = [s for s in found["statements"] if s["beyond"] is beyond]
     if not own:
         return ""

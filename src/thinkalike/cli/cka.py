@@ -50,7 +50,7 @@ def cka(
     batch: Annotated[
         str | None,
         typer.Option(
-            help="sequence: within passages. tokens: rows of several passages mixed. chunks: the same in order.",
+            help="sequence: within passages. tokens: rows of several passages mixed. chunks: in order.",
             show_default="sequence; --level sequence: tokens",
         ),
     ] = None,
