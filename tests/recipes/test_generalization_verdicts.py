@@ -87,7 +87,7 @@ def test_planted_groups_agree_with_every_statement() -> None:
     findings = judged(made())
     assert set(verdicts(findings)) == set(verdicts(findings, control=True)) == set(RULES)
     assert {s.verdict for s in findings.statements} == {"agrees"}
-    assert {s.figure for s in findings.statements} - {"spread-planted"} <= {f.name for f in findings.figures}
+    assert {s.figure for s in findings.statements} <= {f.name for f in findings.figures}
     assert len({f.name for f in findings.figures}) == len(findings.figures)
 
 

@@ -31,7 +31,7 @@ RULES: dict[str, Rule] = {
     "spread": _rule(
         claim="Fine-tuned from one model with different seeds, classifiers that are alike in distribution "
         "differ widely out of it, where overlap does not mean entailment.",
-        effect="right out of distribution, the best ten less the worst ten, on questions that did not choose "
+        effect="right out of distribution, the best models less the worst, on questions that did not choose "
         "them",
         at_least=0.2,
         earlier=("until 2026-11-18 the same on the 64 questions that chose them, without a range.",),
@@ -128,4 +128,5 @@ def planted(name: str) -> Rule:
     There the groups are known to differ, so it shows whether the measure sees what is there.
     """
     rule = RULES[name]
-    return replace(rule, claim=f"Planted control: {rule.claim}", beyond=True, figure=f"{rule.figure}-planted")
+    figure = rule.figure if name == "spread" else f"{rule.figure}-planted"  # which shows all classifiers
+    return replace(rule, claim=f"Planted control: {rule.claim}", beyond=True, figure=figure)
