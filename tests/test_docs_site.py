@@ -172,6 +172,29 @@ def test_rules_and_other_analyses_stand_beside_a_verdict(gallery: Any, tmp_path:
     assert "This page is of the older inference" in gallery.page(RECIPE, folder)
 
 
+def test_another_seed_stands_beside_the_verdicts(gallery: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
+    claims = [statement["paper"] for statement in FOUND["statements"]]  # type: ignore[index]
+    other = {"seed": 1, "verdicts": {claims[0]: "agrees", claims[1]: "agrees", "gone since": "differs"}}
+    (folder / "verdicts-seed1.json").write_text(json.dumps(other), encoding="utf-8")
+    page = gallery.page(RECIPE, folder)
+    assert "(1) 1 of 2 verdicts are the same, 0 move to or from" in page
+    assert "1 turn from *agrees* to *differs* or back" in page
+    assert page.count("<small>seed 1: agrees</small>") == 1
+
+
+def test_files_that_a_run_was_given_are_part_of_its_command(gallery: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    found = {**FOUND, "settings": {"treebank": "en.conllu", "preset": "default", "old": "x"}}
+    (folder / "findings.json").write_text(json.dumps(found), encoding="utf-8")
+    usual = SimpleNamespace(plain=lambda: {"treebank": None, "preset": "default", "seed": 0})
+    recipe = SimpleNamespace(**{**vars(RECIPE), "scales": {FOUND["scale"]: usual}})
+    assert "--scale nano --set treebank=en.conllu\n" in gallery.page(recipe, folder)
+
+
 def test_a_run_on_pretrained_models_has_a_page_of_its_own_before_the_others(
     gallery: Any, tmp_path: Path
 ) -> None:

@@ -99,19 +99,51 @@ def page(recipe: Any, folder: Path) -> str:
     """Everything that one run found, as Markdown."""
     head = [f"# {title_of(recipe, folder)}", _source(recipe)]
     scale = "real" if folder.name.endswith(REAL) else "nano"
-    command = f"```text\nthinkalike reproduce {recipe.name} --scale {scale}\n```"
     found = read(folder)
+    command = f"```text\nthinkalike reproduce {recipe.name} --scale {scale}{_changed(recipe, found)}\n```"
     if found is None:
         return "\n\n".join([*head, "This recipe has not been run at nano scale yet. To run it:", command])
     took = _duration(found["processor_seconds"])
     about = f"At {found['scale']} scale, in {took} of processor time. To run it again:"
     older = [] if any(s.get("rule") for s in found["statements"]) else [OLDER]
     parts = [*head, *older, tally(found), about, command, *(f"*{_text(n)}*" for n in found["notes"])]
-    parts += [_statements("What the paper says, and what we find", found, beyond=False)]
-    parts += [_statements("Beyond the paper", found, beyond=True)]
+    seeds = other_seeds(folder)
+    parts += [said_of_seed(found, seed, verdicts) for seed, verdicts in seeds.items()]
+    parts += [_statements("What the paper says, and what we find", found, seeds, beyond=False)]
+    parts += [_statements("Beyond the paper", found, seeds, beyond=True)]
     parts += [_figure(figure, folder) for figure in found["figures"]]
     parts += [_table(table) for table in found["tables"]]
     return "\n\n".join(part for part in parts if part)
+
+
+def _changed(recipe: Any, found: dict[str, Any] | None) -> str:
+    """Files that the run was given, which a reader has to bring."""
+    if found is None or found["scale"] not in getattr(recipe, "scales", {}):
+        return ""
+    usual = recipe.scales[found["scale"]].plain()
+    own = {name: value for name, value in found["settings"].items() if name in usual}
+    given = {name: value for name, value in own.items() if isinstance(value, str) and usual[name] is None}
+    given.pop("models_folder", None)
+    return "".join(f" --set {name}={value}" for name, value in given.items())
+
+
+def other_seeds(folder: Path) -> dict[int, dict[str, str]]:
+    """Seed → the verdict of every statement, of further runs."""
+    found = (json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("verdicts-seed*.json"))
+    return {one["seed"]: one["verdicts"] for one in sorted(found, key=lambda one: one["seed"])}
+
+
+def said_of_seed(found: dict[str, Any], seed: int, verdicts: dict[str, str]) -> str:
+    """How many verdicts another seed leaves as they are."""
+    own = {s["paper"]: s["verdict"] for s in found["statements"]}
+    both = [(own[claim], other) for claim, other in verdicts.items() if claim in own]
+    same = sum(a == b for a, b in both)
+    turned = [pair for pair in both if set(pair) == {"agrees", "differs"}]
+    return (
+        f"**With another seed** ({seed}) {same} of {len(both)} verdicts are the same, "
+        f"{len(both) - same - len(turned)} move to or from *undecided* or *cannot be tested*, and "
+        f"{len(turned)} turn from *agrees* to *differs* or back. The table names them."
+    )
 
 
 def title_of(recipe: Any, folder: Path) -> str:
@@ -133,16 +165,23 @@ def badge(verdict: str) -> str:
     return f'<span class="verdict {BADGES[verdict]}">{html.escape(verdict)}</span>'
 
 
-def _statements(title: str, found: dict[str, Any], *, beyond: bool) -> str:
+def _statements(title: str, found: dict[str, Any], seeds: dict[int, dict[str, str]], *, beyond: bool) -> str:
     own = [s for s in found["statements"] if s["beyond"] is beyond]
     if not own:
         return ""
     rows = [
-        f"| {_text(s['paper'])} | {badge(s['verdict'])}{_grid(s)} "
+        f"| {_text(s['paper'])} | {badge(s['verdict'])}{_grid(s)}{_otherwise(s, seeds)} "
         f"| {_text(s['found'])}{_rule(s)}{_numbers(s)} |"
         for s in own
     ]
     return "\n".join([f"## {title}", "", "| the paper | verdict | what we find |", "|---|---|---|", *rows])
+
+
+def _otherwise(statement: dict[str, Any], seeds: dict[int, dict[str, str]]) -> str:
+    """What other seeds say, where they say something else."""
+    said = {seed: verdicts.get(statement["paper"]) for seed, verdicts in seeds.items()}
+    others = {seed: verdict for seed, verdict in said.items() if verdict not in (None, statement["verdict"])}
+    return "".join(f"<br><small>seed {seed}: {verdict}</small>" for seed, verdict in others.items())
 
 
 def _grid(statement: dict[str, Any]) -> str:

@@ -341,6 +341,16 @@ class TestGallery:
         assert files == ["figures/line.png", "findings.json"]
         assert [p.name for p in (tmp_path / "gallery").iterdir()] == ["small-smoke"]
 
+    def test_another_seed_adds_its_verdicts_to_the_page(self, small: Recipe, tmp_path: Path) -> None:
+        reproduce("small", "smoke", tmp_path / "run")
+        reproduce("small", "smoke", tmp_path / "again", seed=1)
+        for run in ("run", "again"):
+            place = gallery.fill(tmp_path / run, tmp_path / "gallery")
+        assert json.loads((place / "findings.json").read_text())["settings"]["seed"] == 0
+        beside = json.loads((place / "verdicts-seed1.json").read_text())
+        assert beside["seed"] == 1
+        assert sorted(beside["verdicts"].values()) == ["agrees", "cannot be tested", "differs"]
+
     def test_pictures_are_as_sharp_as_their_size_allows(self) -> None:
         words = "".join(f'<text x="{9 * k % 90}" y="{k}">word {k}</text>' for k in range(99))
         svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99">{words}</svg>'

@@ -245,10 +245,15 @@ def test_a_kept_model_is_made_once_and_whole(tokenizer: Any, tmp_path: Path) -> 
 def test_identity_stitching_is_a_model_with_the_blocks_of_both(questions: Questions) -> None:
     models = {str(seed): tiny_bert(seed, layers=3) for seed in range(3)}
     assert common_depth(models) == 3
-    found = stitched_right(models, questions, slice(2, 20), [1, 3])
+    wanted = np.ones((3, 3), dtype=bool)
+    wanted[0, 2] = False
+    found = stitched_right(models, questions, slice(2, 20), [1, 3], wanted)
+    assert np.isnan(found[:, 0, 2]).all()
     for place, layer in enumerate((1, 3)):
         for i, bottom in enumerate(models.values()):
             for j, top in enumerate(models.values()):
+                if not wanted[i, j]:
+                    continue
                 both = tiny_bert(9, layers=3)
                 both.load_state_dict(top.state_dict())
                 both.bert.embeddings.load_state_dict(bottom.bert.embeddings.state_dict())
@@ -257,8 +262,8 @@ def test_identity_stitching_is_a_model_with_the_blocks_of_both(questions: Questi
                         bottom.bert.encoder.layer[block].state_dict()
                     )
                 right = is_right(answers(both, questions), questions.right)[2:20]
-                np.testing.assert_array_equal(found[place, i, j], right.numpy())
-    assert len(np.unique(found.mean(-1))) > 2
+                assert found[place, i, j] == pytest.approx(float(right.double().mean()))
+    assert len(np.unique(found[wanted[None].repeat(2, axis=0)])) > 2
 
 
 def test_models_of_different_depth_are_refused() -> None:
@@ -286,7 +291,7 @@ def test_barriers_between_models(questions: Questions) -> None:
 @pytest.mark.whole_runs
 def test_smoke_runs_from_end_to_end_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     first = reproduce("brown2023-generalization", "smoke", tmp_path / "run")
-    assert len(first.findings.statements) == 11
+    assert len(first.findings.statements) == 22
     assert first.page.exists()
     files = sorted((tmp_path / "run" / "steps").rglob("*.safetensors"))
     written = [file.stat().st_mtime_ns for file in files]
@@ -297,13 +302,14 @@ def test_smoke_runs_from_end_to_end_and_goes_on_where_it_stopped(tmp_path: Path)
 
 
 @pytest.mark.whole_runs
-def test_the_control_is_planted_where_the_seeds_give_no_spread(tmp_path: Path, tokenizer: Any) -> None:
+def test_real_scale_starts_from_a_model_that_reads_pairs_already(tmp_path: Path, tokenizer: Any) -> None:
     tiny_bert(0, head="masked").save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
-    few = {"base": str(tmp_path / "tiny"), "enough_spread": 2.0, "permutations": 99}
+    few = {"base": str(tmp_path / "tiny"), "reader_steps": 0, "permutations": 99}
     findings = reproduce("brown2023-generalization", "smoke", tmp_path / "run", **few).findings
-    assert any("planted control" in note for note in findings.notes)
+    assert not list((tmp_path / "run" / "steps").glob("pair-reader*"))
     assert sum(row.startswith("taught") for row in findings.tables[0].frame["model"]) == 2
+    assert any("planted control" in note for note in findings.notes)
 
 
 @pytest.mark.whole_runs
@@ -323,12 +329,14 @@ def test_paper_scale_on_tiny_models_of_the_same_names(tmp_path: Path, tokenizer:
     (tmp_path / "hans.jsonl").write_text(
         "\n".join(line.replace("neutral", "non-entailment") for line in lines)
     )
-    few: dict[str, Any] = {"n_models": 4, "n_chosen": 2, "longest": 32, "cka_length": 40, "cka_batch": 128}
+    few: dict[str, Any] = {"n_models": 4, "n_chosen": 2, "longest": 32, "cka_length": 40, "cka_batch": 80}
+    few |= {"sets": 2, "n_stitched": 12, "n_barriers": 12, "n_cka": 12}
     few |= {"mnli_file": str(tmp_path / "mnli.jsonl"), "hans_file": str(tmp_path / "hans.jsonl")}
     few |= {"resamples": 100, "permutations": 99}
     done = reproduce("brown2023-generalization", "paper", tmp_path / "run", models_folder=folder, **few)
     assert len(done.findings.tables[0].frame) == 4
     assert {f.of_paper for f in done.findings.figures} >= {"Figure 2", "Figure 7", "Figure 8"}
+    assert len(done.findings.statements) == 11  # no control: none of these models was taught
     with pytest.raises(ModelError, match="feather_berts_4 is not in"):
         reproduce(
             "brown2023-generalization",
@@ -340,5 +348,8 @@ def test_paper_scale_on_tiny_models_of_the_same_names(tmp_path: Path, tokenizer:
 
 
 def test_every_scale_has_its_settings() -> None:
-    assert set(SCALES) == {"smoke", "nano", "paper"}
+    assert set(SCALES) == {"smoke", "nano", "real", "paper"}
     assert SCALES["nano"].n_models >= 40
+    for name in ("nano", "real", "paper"):
+        assert min(SCALES[name].n_choosing, SCALES[name].n_outside) >= 1000
+        assert SCALES[name].sets >= 10

@@ -14,6 +14,7 @@ from thinkalike.recipes.brown2023_generalization.choice import (
     GENERALIZING,
     GROUPS,
     HEURISTIC,
+    chance_gaps,
     choose_ends,
     directed_means,
     plant,
@@ -24,12 +25,14 @@ from thinkalike.recipes.brown2023_generalization.classifiers import (
     answers,
     is_right,
     loss_of,
+    sets_of,
 )
 from thinkalike.recipes.brown2023_generalization.data import (
     ENTAILMENT,
     MNLI_CLASSES,
     OTHER,
     Pairs,
+    dealt,
     right_classes,
 )
 from thinkalike.recipes.brown2023_generalization.geometry import equal_layers
@@ -45,8 +48,6 @@ class TestChoice:
         assert found.names == ("a", "b", "d", "e")
         assert found.of(GENERALIZING) == ("a", "b")
         assert found.of(HEURISTIC) == ("d", "e")
-        assert found.spread == pytest.approx(0.85 - 0.15)
-        assert not found.planted
 
     def test_ties_are_broken_by_name(self) -> None:
         assert choose_ends({"z": 0.5, "y": 0.5, "x": 0.5, "w": 0.5}, 1).names == ("w", "z")
@@ -59,8 +60,42 @@ class TestChoice:
         found = plant(OUTSIDE, {"taught-1": 0.95, "taught-2": 0.99}, 2)
         assert found.of(GENERALIZING) == ("taught-2", "taught-1")
         assert found.of(HEURISTIC) == ("d", "e")
-        assert found.planted
-        assert found.spread == pytest.approx(0.97 - 0.15)
+
+
+class TestChance:
+    def test_equal_classifiers_seem_apart_as_brute_force_has_it(self) -> None:
+        """Forty equal classifiers on 64 questions: the ends that chance makes are 0.154 apart."""
+        found = chance_gaps(0.55, n_questions=64, n_models=40, n_chosen=10, draws=4000)
+        rng = np.random.default_rng(1)
+        gaps = []
+        for _ in range(2000):
+            right = sorted(np.mean(rng.random(64) < 0.55) for _ in range(40))
+            gaps.append(np.mean(right[-10:]) - np.mean(right[:10]))
+        assert found.mean() == pytest.approx(np.mean(gaps), abs=0.003)
+        assert np.quantile(found, 0.975) == pytest.approx(np.quantile(gaps, 0.975), abs=0.01)
+
+    def test_more_questions_leave_less_to_chance(self) -> None:
+        few, many = (chance_gaps(0.5, n_questions=n, n_models=40, n_chosen=10).mean() for n in (64, 1024))
+        assert many == pytest.approx(few / 4, rel=0.1)
+
+
+class TestSets:
+    def test_sets_share_no_question_and_leave_none_out(self) -> None:
+        found = sets_of(23, 5)
+        assert [k for rows in found for k in range(23)[rows]] == list(range(23))
+        assert {len(range(23)[rows]) for rows in found} <= {4, 5}
+
+    def test_too_few_questions(self) -> None:
+        with pytest.raises(InvalidInput, match="3 questions cannot make 5 sets"):
+            sets_of(3, 5)
+
+    def test_parts_are_dealt_at_random_and_share_no_pair(self) -> None:
+        texts = tuple((f"a{k}", f"b{k}") for k in range(30))
+        first, second = dealt(Pairs("made", texts, ("x",) * 30), 10, seed=0)
+        assert (len(first), len(second)) == (10, 20)
+        assert set(first.texts) | set(second.texts) == set(texts)
+        assert first.texts != texts[:10]
+        assert len(dealt(Pairs("made", texts, ("x",) * 30), 100, seed=0)[0]) == 15
 
 
 class TestDirectedMeans:

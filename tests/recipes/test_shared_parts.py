@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +27,7 @@ from thinkalike.recipes.recipe_settings import File, RecipeSettings, fitted
 from thinkalike.recipes.reproducing import as_plain, without_folders
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
+from thinkalike.systems import bundled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +128,21 @@ class TestPlaces:
             require(["nano-none"], recipe="small")
         with pytest.raises(ModelError, match="the bundled models nano-x, nano-y, which"):
             require(["nano-x", "nano-y"], recipe="small")
+
+    def test_a_bundled_model_is_its_content_whatever_the_time_of_its_files(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A fresh clone has files of another day; what was kept must still be found."""
+        first = identity("nano-pythia-64")
+        copy = shutil.copytree(bundled.resolve("nano-pythia-64"), tmp_path / "copy")
+        for path in copy.iterdir():
+            os.utime(path, (1, 1))
+        monkeypatch.setattr(bundled, "resolve", lambda name: copy)
+        assert identity("nano-pythia-64") == first
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "config.json").write_text("{}")
+        monkeypatch.setattr(bundled, "resolve", lambda name: tmp_path / "other")
+        assert identity("nano-pythia-64") != first
 
     def test_other_weights_under_one_name_have_another_identity(self, tmp_path: Path) -> None:
         self.save(tmp_path / "first" / "model")

@@ -199,7 +199,17 @@ class TestDocuments:
         same = stream_cka(named, DOCUMENTS, pack=False, batch="tokens", batch_size=16)
         np.testing.assert_allclose(np.diag(same.block("one", "other")), 1, atol=1e-9)
 
-    @pytest.mark.parametrize("batch", ["sequence", "tokens"])
+    def test_chunks_are_rows_in_their_order(self, pair: list[Path]) -> None:
+        """With padding kept, a chunk as long as a padded passage is that passage."""
+        how: dict[str, Any] = {"pack": False, "padding": "keep", "length": 16, "layers": [0, 1]}
+        chunked = stream_cka(pair, DOCUMENTS, batch="chunks", batch_size=16, **how)
+        single = stream_cka(pair, DOCUMENTS, batch="sequence", **how)
+        np.testing.assert_allclose(chunked.values, single.values, atol=1e-9)
+        mixed = stream_cka(pair, DOCUMENTS, batch="tokens", batch_size=16, **how)
+        assert abs(mixed.values - single.values).max() > 1e-3
+        assert chunked.settings["batch"] == "chunks"
+
+    @pytest.mark.parametrize("batch", ["sequence", "tokens", "chunks"])
     def test_all_models_read_the_very_same_tokens_in_the_same_order(
         self, tiny_models: dict[str, Path], batch: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -441,7 +451,8 @@ class TestBadInput:
                 {"level": "sequence", "batch": "sequence"},
                 "A row is a sequence here, so a batch cannot be one",
             ),
-            ({"batch_size": 64}, "batch_size is for mixed batches"),
+            ({"level": "sequence", "batch": "chunks"}, "Rows that are sequences have no neighbours"),
+            ({"batch_size": 64}, "batch_size is for batches of several passages"),
             ({"length": 5000}, "length=5000, but .* reads at most 512 tokens"),
             ({"drop_first": 200}, "drop_first=200 leaves nothing of passages"),
             ({"precision": -1.0}, "precision is the standard error to stop at"),

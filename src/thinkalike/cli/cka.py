@@ -50,12 +50,15 @@ def cka(
     batch: Annotated[
         str | None,
         typer.Option(
-            help="sequence: within passages. tokens: rows of several passages mixed.",
+            help="sequence: within passages. tokens: rows of several passages mixed. chunks: in order.",
             show_default="sequence; --level sequence: tokens",
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Rows of a mixed batch.", show_default="1024; of sequences 256")
+        int | None,
+        typer.Option(
+            min=1, help="Rows of a batch of several passages.", show_default="1024; of sequences 256"
+        ),
     ] = None,
     length: Annotated[
         int | None,

@@ -1,6 +1,7 @@
 """Put finished runs of recipes into the gallery of the docs: `python -m thinkalike.recipes.gallery RUN...`
 
 The findings and every figure are copied; pictures are drawn from the SVG as sharp as `LARGEST` bytes allow.
+Of a run with another seed than 0 the verdicts are put beside those of the page; give it after the first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thinkalike.errors import StoreError
-from thinkalike.files import new_folder, read_json, write_bytes
+from thinkalike.files import new_folder, read_json, write_bytes, write_json
 from thinkalike.recipes.reproducing import FIGURES, FINDINGS
 
 GALLERY = Path("docs/gallery")
@@ -22,12 +23,17 @@ SHARPNESS = (2.0, 1.5, 1.25, 1.0, 0.75)
 def fill(run: Path, gallery: Path = GALLERY) -> Path:
     """Copy the findings and figures of one run into `gallery`; older ones there are replaced.
 
-    A run at nano scale goes to RECIPE, one at another scale to RECIPE-SCALE.
+    A run at nano scale goes to RECIPE, one at another scale to RECIPE-SCALE. Of one with another seed than 0
+    the verdicts go there too, as verdicts-seedN.json.
     """
     if not (run / FINDINGS).exists():
         raise StoreError(f"{run} holds no finished run of a recipe: run `thinkalike reproduce` first.")
     found = read_json(run / FINDINGS)
     place = gallery / (found["recipe"] if found["scale"] == "nano" else f"{found['recipe']}-{found['scale']}")
+    if seed := found["settings"].get("seed"):
+        verdicts = {statement["paper"]: statement["verdict"] for statement in found["statements"]}
+        write_json({"seed": seed, "verdicts": verdicts}, place / f"verdicts-seed{seed}.json")
+        return place
     with new_folder(place) as part:
         shutil.copy(run / FINDINGS, part / FINDINGS)
         for figure in found["figures"]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from thinkalike.errors import ModelError
@@ -72,9 +74,23 @@ def require(names: Iterable[str], *, recipe: str, folder: str | Path | None = No
 
 
 def identity(name: str, folder: str | Path | None = None) -> str:
-    """What a kept result must name so that it is not taken for one of other weights under the same name."""
+    """What a kept result must name so that it is not taken for one of other weights under the same name.
+
+    Bundled models are told by their content, so another copy of the package goes on with what one has kept.
+    """
     from thinkalike.systems.fingerprints import fingerprint_folder
 
     place = locate(name, folder)
-    local = bundled.resolve(place) if is_bundled(place) else Path(place) if Path(place).is_dir() else None
-    return place if local is None else fingerprint_folder(local)
+    if is_bundled(place):
+        return _content(bundled.resolve(place))
+    return fingerprint_folder(Path(place)) if Path(place).is_dir() else place
+
+
+@cache
+def _content(folder: Path) -> str:
+    """A digest of names and content of all files: of small models only, for large ones take long to read."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -69,6 +69,13 @@ _TABLE = (
         module="thinkalike.recipes.salle2024",
     ),
     Recipe(
+        name="salle2024-causal",
+        title="Does what is important matter to the model?",
+        citation=SALLE,
+        shows="Beyond the figures",
+        module="thinkalike.recipes.salle2024_causal",
+    ),
+    Recipe(
         name="brown2023-activations",
         title="GeLU against SoLU by stitching",
         citation=BROWN,

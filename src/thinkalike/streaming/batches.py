@@ -1,4 +1,4 @@
-"""Rows of passages → batches for CKA: a batch per passage, or rows of several passages mixed."""
+"""Rows of passages → batches for CKA: a batch per passage, or rows of several passages, mixed or in order."""
 
 from __future__ import annotations
 
@@ -61,11 +61,12 @@ class PassageBatches:
 class MixedBatches:
     """Batches of rows from several passages, drawn in one seeded order for all layers of all models.
 
+    With `mixed=False` rows keep their order, so a batch holds neighbours, as in Brown et al. 2023 for BERT.
     A pool of passages is a unit of its own: no two pools share a row.
     """
 
-    def __init__(self, batch_size: int, *, seed: int = 0) -> None:
-        self.batch_size, self.rng = batch_size, np.random.default_rng(seed)
+    def __init__(self, batch_size: int, *, mixed: bool = True, seed: int = 0) -> None:
+        self.batch_size, self.mixed, self.rng = batch_size, mixed, np.random.default_rng(seed)
         self.skipped = self.n_pools = 0
         self._pool: list[Sequence[torch.Tensor]] = []
         self._n_rows = 0
@@ -77,12 +78,12 @@ class MixedBatches:
         self._pool.append(list(layers))
         self._n_rows += int(n_rows.sum())
         if self._n_rows >= MIXED * self.batch_size:
-            yield from self._mixed(self._n_rows // self.batch_size)
+            yield from self._dealt(self._n_rows // self.batch_size)
 
     def rest(self) -> Iterator[LayerRows[torch.Tensor]]:
         """The last pool; left out if it is less than half a batch and others have come."""
         if self._n_rows >= self.batch_size / 2 or (not self.n_pools and self._n_rows >= FEWEST_ITEMS):
-            yield from self._mixed(max(1, self._n_rows // self.batch_size))
+            yield from self._dealt(max(1, self._n_rows // self.batch_size))
 
     @property
     def is_empty(self) -> bool:
@@ -95,11 +96,11 @@ class MixedBatches:
     def restore(self, state: Json) -> None:
         self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
 
-    def _mixed(self, n_batches: int) -> Iterator[LayerRows[torch.Tensor]]:
+    def _dealt(self, n_batches: int) -> Iterator[LayerRows[torch.Tensor]]:
         import torch
 
         layers = [torch.cat(parts) for parts in zip(*self._pool, strict=True)]
-        order = self.rng.permutation(self._n_rows)
+        order = self.rng.permutation(self._n_rows) if self.mixed else np.arange(self._n_rows)
         unit = f"pool {self.n_pools}"
         self._pool, self._n_rows = [], 0
         self.n_pools += 1

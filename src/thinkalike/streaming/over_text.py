@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from thinkalike.systems.hooks import Layer
 
-Batching = Literal["sequence", "tokens"]
-BATCHINGS = ("sequence", "tokens")
+Batching = Literal["sequence", "tokens", "chunks"]
+BATCHINGS = ("sequence", "tokens", "chunks")
 ROWS_OF_A_BATCH = {"token": 1024, "word": 1024, "sequence": 256}
 
 
@@ -84,9 +84,10 @@ def stream_cka(
         or a whole "sequence" (pooled).
     batch
         "sequence": a batch per passage, CKA within contexts (Brown et al. 2023). "tokens": rows of several
-        passages mixed in seeded order, the same for all models. Rows that are sequences are always mixed.
+        passages mixed in seeded order, the same for all models. "chunks": rows of several passages as they
+        follow each other (Brown et al. 2023 on BERT). Rows that are sequences are always mixed.
     batch_size
-        Rows of a mixed batch.
+        Rows of a batch of several passages.
     pack
         Join documents and cut them into passages of equal length. Without, a passage is a document, padded.
     split
@@ -146,7 +147,7 @@ def stream_cka(
         "over": "text",
         **asdict(how),
         "packed": pack,
-        "batch": "sequence" if isinstance(batching, PassageBatches) else "tokens",
+        "batch": _name(batching),
         "batch_size": getattr(batching, "batch_size", None),
         "site": site,
         "average": average,
@@ -233,13 +234,21 @@ def _batching(
         _known("batch", batch, BATCHINGS)
     if level == "sequence" and batch == "sequence":
         raise InvalidInput("A row is a sequence here, so a batch cannot be one: leave out batch='sequence'.")
-    if batch == "tokens" or level == "sequence":
-        return MixedBatches(batch_size or ROWS_OF_A_BATCH[level], seed=seed)
+    if level == "sequence" and batch == "chunks":
+        raise InvalidInput("Rows that are sequences have no neighbours: leave out batch='chunks'.")
+    if batch in ("tokens", "chunks") or level == "sequence":
+        return MixedBatches(batch_size or ROWS_OF_A_BATCH[level], mixed=batch != "chunks", seed=seed)
     if batch_size is not None:
         raise InvalidInput(
-            "batch_size is for mixed batches; a batch of one sequence has its length. Use length."
+            "batch_size is for batches of several passages; a single sequence has its length. Use length."
         )
     return PassageBatches()
+
+
+def _name(batching: PassageBatches | MixedBatches) -> Batching:
+    if isinstance(batching, PassageBatches):
+        return "sequence"
+    return "tokens" if batching.mixed else "chunks"
 
 
 def _unit(batching: PassageBatches | MixedBatches, passages: Passages) -> str:

@@ -47,14 +47,17 @@ def barrier(losses: Floats, shares: Sequence[float] = (0.0, *BETWEEN, 1.0)) -> f
     return float((losses - line).max())
 
 
-def barriers(models: Mapping[str, nn.Module], questions: Questions) -> Floats:
-    """Between all pairs of models: (m, m), symmetric, 0 on the diagonal."""
+def barriers(
+    models: Mapping[str, nn.Module], questions: Questions, wanted: npt.NDArray[np.bool_] | None = None
+) -> Floats:
+    """Between all pairs of models, or those `wanted`: (m, m), symmetric, 0 on the diagonal, else NaN."""
     from thinkalike.progress import progress
 
     every = list(models.values())
     ends = [losses_between(model, model, questions, (0.0,))[0] for model in every]
-    found = np.zeros((len(every), len(every)))
-    pairs = list(combinations(range(len(every)), 2))
+    found = np.full((len(every), len(every)), np.nan)
+    np.fill_diagonal(found, 0.0)
+    pairs = [(i, j) for i, j in combinations(range(len(every)), 2) if wanted is None or wanted[i, j]]
     with progress("barriers", len(pairs)) as step:
         for i, j in pairs:
             between = losses_between(every[i], every[j], questions)

@@ -19,38 +19,47 @@ GROUPS = (GENERALIZING, HEURISTIC)
 
 @dataclass(frozen=True)
 class Choice:
-    """The models at both ends out of distribution, best first, and how far apart the ends are."""
+    """The models of both groups, the generalizing ones first, best first."""
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
-    spread: float
-    """Mean accuracy of the generalizing models − that of the heuristic ones, out of distribution"""
-    planted: bool = False
-    """Whether the generalizing models were trained with counterexamples, and not found"""
 
     def of(self, group: str) -> tuple[str, ...]:
         return tuple(name for name, own in zip(self.names, self.groups, strict=True) if own == group)
 
 
 def choose_ends(outside: Mapping[str, float], n: int) -> Choice:
-    """The `n` best and the `n` worst models out of distribution."""
+    """The `n` best and the `n` worst models out of distribution, by accuracies that judge nothing later."""
     if len(outside) < 2 * n:
         raise InvalidInput(f"{len(outside)} models cannot give {n} and {n}: train more, or choose fewer.")
-    order = sorted(outside, key=lambda name: (-outside[name], name))
-    return _choice(order[:n], order[-n:], outside)
+    order = _ordered(outside)
+    return _choice(order[:n], order[-n:])
 
 
 def plant(outside: Mapping[str, float], taught: Mapping[str, float], n: int) -> Choice:
     """The control: `n` models that were taught with counterexamples, and the `n` worst of the others."""
-    worst = sorted(outside, key=lambda name: (-outside[name], name))[-n:]
-    best = sorted(taught, key=lambda name: (-taught[name], name))[:n]
-    found = _choice(best, worst, {**outside, **taught})
-    return Choice(found.names, found.groups, found.spread, planted=True)
+    return _choice(_ordered(taught)[:n], _ordered(outside)[-n:])
 
 
-def _choice(best: Sequence[str], worst: Sequence[str], outside: Mapping[str, float]) -> Choice:
-    spread = float(np.mean([outside[k] for k in best]) - np.mean([outside[k] for k in worst]))
-    return Choice((*best, *worst), (GENERALIZING,) * len(best) + (HEURISTIC,) * len(worst), spread)
+def _ordered(right: Mapping[str, float]) -> list[str]:
+    return sorted(right, key=lambda name: (-right[name], name))
+
+
+def _choice(best: Sequence[str], worst: Sequence[str]) -> Choice:
+    return Choice((*best, *worst), (GENERALIZING,) * len(best) + (HEURISTIC,) * len(worst))
+
+
+def chance_gaps(
+    share: float, *, n_questions: int, n_models: int, n_chosen: int, draws: int = 2000, seed: int = 0
+) -> Floats:
+    """How far apart the ends of equal classifiers seem on the questions that choose them: (draws,).
+
+    Each of `n_models` gets each of `n_questions` right with the probability `share`, so all that differs is
+    chance (binomial). The gap is the mean of the `n_chosen` best less that of the worst.
+    """
+    rng = np.random.default_rng(seed)
+    ordered = np.sort(rng.binomial(n_questions, share, size=(draws, n_models)) / n_questions, axis=1)
+    return ordered[:, -n_chosen:].mean(axis=1) - ordered[:, :n_chosen].mean(axis=1)
 
 
 def directed_means(

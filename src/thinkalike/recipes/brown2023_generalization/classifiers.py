@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.errors import InvalidInput
 from thinkalike.recipes.brown2023_generalization.data import Pairs, right_classes
 from thinkalike.systems.batch import Batch, Ints, tokenise
 from thinkalike.systems.calling import arguments
@@ -50,6 +52,12 @@ class Questions:
     def batches(self, size: int = BATCH) -> Iterator[slice]:
         return (slice(start, min(start + size, len(self))) for start in range(0, len(self), size))
 
+    def first(self, n: int) -> Questions:
+        """The first `n` of them."""
+        kept = slice(0, n)
+        pairs = Pairs(self.pairs.name, self.pairs.texts[kept], self.pairs.labels[kept])
+        return Questions(pairs, self.tokens.take(kept), self.right[kept])
+
 
 def ask(
     pairs: Pairs, *, classes: Sequence[str], tokenizer: Tokenizer, longest: int, device: str = "cpu"
@@ -59,6 +67,14 @@ def ask(
 
     tokens = tokenise(tokenizer, pairs.texts, length=longest)
     return Questions(pairs, tokens, torch.from_numpy(right_classes(pairs.labels, classes)).to(device))
+
+
+def sets_of(n: int, sets: int) -> list[slice]:
+    """`n` questions as sets of about equal size that share none."""
+    if n < sets:
+        raise InvalidInput(f"{n} questions cannot make {sets} sets: ask more, or make fewer sets.")
+    ends = np.linspace(0, n, sets + 1).round().astype(int)
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
 def loss_of(logits: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -84,8 +100,14 @@ def answers(model: nn.Module, questions: Questions) -> torch.Tensor:
     return torch.cat(parts)
 
 
+def right_answers(model: nn.Module, questions: Questions) -> Bools:
+    """Which questions a classifier answers right: (n,)."""
+    found: Bools = is_right(answers(model, questions), questions.right).cpu().numpy()
+    return found
+
+
 def accuracy(model: nn.Module, questions: Questions) -> float:
-    return float(is_right(answers(model, questions), questions.right).float().mean())
+    return float(right_answers(model, questions).mean())
 
 
 def load_classifier(source: str | Path, *, tokenizer: Tokenizer, device: str = "cpu") -> nn.Module:

@@ -124,6 +124,19 @@ def _pairs(name: str, rows: Sequence[tuple[str, str, str]]) -> Pairs:
     return Pairs(name, tuple((a, b) for a, b, _ in rows), tuple(label for _, _, label in rows))
 
 
+def dealt(pairs: Pairs, n_first: int, *, seed: int) -> tuple[Pairs, Pairs]:
+    """Two parts that share no pair: `n_first` drawn at random, and the rest.
+
+    Where there are fewer than twice as many, each part has half.
+    """
+    n_first = min(n_first, len(pairs) // 2)
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    rows = [(*texts, label) for texts, label in zip(pairs.texts, pairs.labels, strict=True)]
+    chosen = [np.sort(part) for part in (order[:n_first], order[n_first:])]
+    first, second = (_pairs(pairs.name, [rows[k] for k in part]) for part in chosen)
+    return first, second
+
+
 def mnli(n: int, *, seed: int, file: str | Path | None = None) -> Pairs:
     """`n` pairs of the matched validation part of MNLI, from `file` or through `datasets`."""
     return _sampled("MNLI", _rows("MNLI", file), n, seed)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import altair as alt
 import pandas as pd
 
 from thinkalike.charts.group_charts import dendrogram, group_means, model_map
 from thinkalike.charts.theme import LIGHT, SHAPES, themed
+from thinkalike.inference.clusters import Clusters
 from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
 from thinkalike.types import Chart, Value
 
-if TYPE_CHECKING:
-    from thinkalike.inference.clusters import Clusters
-
-OTHERS = "others"
+OTHERS, TAUGHT = "others", "taught"
 FROM_BOTTOM = "share of the layers from the bottom model"
 
 
 def spread_chart(data: pd.DataFrame) -> Chart:
     """data : rows of `model`, `inside`, `outside`, `group`."""
-    order = [GENERALIZING, HEURISTIC, *([OTHERS] if OTHERS in set(data["group"]) else [])]
-    colors = [*LIGHT.system_colors(2), LIGHT.muted][: len(order)]
+    three = LIGHT.system_colors(3)
+    known = {GENERALIZING: three[0], HEURISTIC: three[1], OTHERS: LIGHT.muted, TAUGHT: three[2]}
+    order = [name for name in known if name in set(data["group"])]
+    colors = [known[name] for name in order]
     percent = alt.Axis(format="%", tickCount=5)
     near = alt.Scale(zero=False, padding=12)
     chart = (

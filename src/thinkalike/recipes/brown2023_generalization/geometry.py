@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.comparison.model_distances import block_places, model_distances
+from thinkalike.recipes.brown2023_generalization.classifiers import sets_of
 from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
@@ -34,12 +36,17 @@ CLEAN_VARIANT = "after the residual, padding masked"
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """One variant: CKA of equal layers, and the distances of whole models that follow from it."""
+    """One variant: CKA of equal layers, and the distances of whole models that follow from it, by set."""
 
     cka: Floats = field()
-    """(n_blocks, m, m)"""
+    """(n_sets, n_blocks, m, m)"""
     distances: Floats = field()
-    """(m, m) √Σ arccos² CKA over blocks (Brown et al. 2023, eq. 2)"""
+    """(n_sets, m, m) √Σ arccos² CKA over blocks (Brown et al. 2023, eq. 2)"""
+
+    def among(self, places: npt.NDArray[np.intp]) -> Geometry:
+        """Of some of the models."""
+        own = (..., *np.ix_(places, places))
+        return Geometry(self.cka[own], self.distances[own])
 
 
 def geometries(
@@ -51,20 +58,21 @@ def geometries(
     key: Mapping[str, object],
     steps: Steps,
 ) -> dict[str, Geometry]:
-    """All variants; each is kept once it is done."""
-    found = {}
+    """All variants; each set of texts is kept once it is done."""
     texts = pairs.texts[: settings.n_cka]
-    about = {"key": key, "n": len(texts), "data": pairs.name}
-    about |= settings.only("cka_length", "cka_batch", "seed")
+    about = {"key": key, "n": len(texts), "data": pairs.name, "average": "ratio", "batch": "chunks"}
+    about |= settings.only("cka_length", "cka_batch", "seed", "sets")
+    found = {}
     for name, (site, padding) in VARIANTS.items():
 
-        def compute(site: str = site, padding: Any = padding) -> dict[str, Floats]:
+        def compute(rows: slice, site: str = site, padding: Any = padding) -> dict[str, Floats]:
             matrix = stream_cka(
                 models,
-                texts,
+                texts[rows],
                 pack=False,
-                batch="tokens",
+                batch="chunks",  # rows in their order and the mean of the batches' ratios, as in the paper
                 batch_size=settings.cka_batch,
+                average="ratio",
                 length=settings.cka_length,
                 padding=padding,
                 site=site,
@@ -74,8 +82,12 @@ def geometries(
             )
             return {"cka": equal_layers(matrix), "distances": model_distances(matrix).values}
 
-        kept = steps.arrays(f"cka-{name}", {**about, "site": site, "padding": padding}, compute)
-        found[name] = Geometry(kept["cka"], kept["distances"])
+        own = {**about, "site": site, "padding": padding}
+        kept = [
+            steps.arrays(f"cka-{name}-{k}", {**own, "set": k}, partial(compute, rows))
+            for k, rows in enumerate(sets_of(len(texts), settings.sets))
+        ]
+        found[name] = Geometry(*(np.stack([one[part] for one in kept]) for part in ("cka", "distances")))
     return found
 
 

@@ -34,11 +34,19 @@ def common_depth(models: Mapping[str, nn.Module]) -> int:
 
 
 def stitched_right(
-    models: Mapping[str, nn.Module], questions: Questions, rows: slice, layers: Sequence[int]
-) -> Bools:
-    """Which answers of top_{>l} ∘ bottom_{≤l} are right: (n_layers, n_bottoms, n_tops, n_rows).
+    models: Mapping[str, nn.Module],
+    questions: Questions,
+    rows: slice,
+    layers: Sequence[int],
+    wanted: Bools | None = None,
+) -> Floats:
+    """Accuracy of top_{>l} ∘ bottom_{≤l} on some questions: (n_layers, n_bottoms, n_tops).
 
-    Every bottom runs once; a top runs from layer l on with the states of all bottoms in one batch.
+    Every bottom runs once; a top runs from layer l on with the states of all its bottoms in one batch.
+
+    Parameters
+    ----------
+    wanted : (n_bottoms, n_tops) which pairs to stitch, all if not given; the others are NaN.
     """
     import torch
 
@@ -47,21 +55,23 @@ def stitched_right(
     # One pass per bottom. Of its layers those are kept that are asked for.
     states = [bottom_states(stack, layers, tokens) for stack in stacks]
     n_models, n_rows = len(stacks), len(tokens)
-    right = questions.right[rows].repeat(n_models, 1)
-    found = np.zeros((len(layers), n_models, n_models, n_rows), dtype=bool)
+    asked = np.ones((n_models, n_models), dtype=bool) if wanted is None else wanted
+    found = np.full((len(layers), n_models, n_models), np.nan)
     for place, layer in enumerate(layers):
-        entering = torch.cat([own[layer] for own in states])
         for top, (model, stack) in enumerate(zip(models.values(), stacks, strict=True)):
+            bottoms = np.flatnonzero(asked[:, top])
+            entering = torch.cat([states[bottom][layer] for bottom in bottoms])
             with torch.no_grad():
-                logits = top_logits(model, stack, layer, entering, tokens.repeated(n_models))
-            found[place, :, top] = is_right(logits, right).view(n_models, n_rows).cpu().numpy()
+                logits = top_logits(model, stack, layer, entering, tokens.repeated(len(bottoms)))
+            right = is_right(logits, questions.right[rows].repeat(len(bottoms), 1))
+            found[place, bottoms, top] = right.view(-1, n_rows).double().mean(1).cpu().numpy()
     return found
 
 
 def penalties(accuracies: Floats) -> Floats:
-    """Own accuracy of the top − accuracy of the stitched model, from (n_layers, n_bottoms, n_tops).
+    """Own accuracy of the top − accuracy of the stitched model, from (…, n_bottoms, n_tops).
 
     A model's own accuracy stands on the diagonal, for a model stitched with itself is that model.
     """
-    own = np.diagonal(accuracies, axis1=1, axis2=2)  # (n_layers, n_tops)
-    return own[:, None, :] - accuracies
+    own = np.diagonal(accuracies, axis1=-2, axis2=-1)  # (…, n_tops)
+    return own[..., None, :] - accuracies

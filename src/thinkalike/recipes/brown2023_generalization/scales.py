@@ -21,16 +21,20 @@ class GeneralizationSettings(RecipeSettings):
         The data: subject and object swapped, in pairs that are short enough for a small model; how many, and
         which share of those with full overlap is no entailment.
     reader_pairs, reader_steps, reader_batch, reader_rate
-        Once: learning to read a premise and a hypothesis together.
+        Once: learning to read a premise and a hypothesis together; no steps leave it out.
     n_models, steps, batch, rate
         How many classifiers there are, and how each is fine-tuned.
-    n_chosen, enough_spread, taught_counterexamples
-        How many make each of the two groups; the spread out of distribution from which seeds alone make them;
-        what the planted control is taught with otherwise.
-    n_inside, n_outside
-        Questions in and out of distribution.
-    n_cka, cka_length, cka_batch
-        Texts that CKA is measured on, the tokens of each, and the rows of a batch.
+    n_chosen, taught_counterexamples
+        How many make each of the two groups; the share of counterexamples that the planted control is taught
+        with.
+    n_choosing, n_inside, n_outside
+        Questions that choose the groups, out of distribution; others in and out of distribution that judge.
+    sets
+        How many sets of questions every effect is measured on.
+    n_stitched, n_barriers, n_cka
+        Of the questions in distribution, those that stitching, barriers and CKA are measured on.
+    cka_length, cka_batch
+        The tokens that a text is padded to for CKA, and the consecutive rows of a batch: two texts.
     resamples, permutations
         For intervals, and for tests.
     """
@@ -53,13 +57,16 @@ class GeneralizationSettings(RecipeSettings):
     batch: int = 24
     rate: float = 1e-3
     n_chosen: int = 10
-    enough_spread: float = 0.2
     taught_counterexamples: float = 0.25
-    n_inside: int = 64
-    n_outside: int = 64
-    n_cka: int = 64
+    n_choosing: int = 1000
+    n_inside: int = 400
+    n_outside: int = 1000
+    sets: int = 10
+    n_stitched: int = 100
+    n_barriers: int = 60
+    n_cka: int = 100
     cka_length: int = 48
-    cka_batch: int = 512
+    cka_batch: int = 96
     resamples: int = 2000
     permutations: int = 9999
     device: str = "cpu"
@@ -79,23 +86,39 @@ SCALES = {
         batch=4,
         n_chosen=2,
         taught_counterexamples=0.5,
+        n_choosing=12,
         n_inside=12,
         n_outside=12,
+        sets=2,
+        n_stitched=12,
+        n_barriers=12,
         n_cka=12,
         cka_length=24,
-        cka_batch=64,
+        cka_batch=48,
         resamples=200,
         permutations=999,
     ),
     "nano": NANO,
+    "real": replace(
+        NANO,
+        scale="real",
+        base="MiniLM-L6",
+        longest=32,
+        reader_steps=0,  # it has seen pairs in its pretraining
+        n_models=20,
+        steps=100,
+        rate=1e-4,
+        n_chosen=5,
+    ),
     "paper": replace(
         NANO,
         scale="paper",
         source="paper",
         n_models=100,
         n_inside=1000,
-        n_outside=1000,
         longest=128,
+        n_stitched=1000,
+        n_barriers=1000,
         n_cka=1000,
         cka_length=512,
         cka_batch=1024,

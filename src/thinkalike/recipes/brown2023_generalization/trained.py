@@ -1,23 +1,32 @@
-"""A population of our own: forty classifiers from one small model, which differ in the seed only."""
+"""A population of our own: classifiers from one model, which differ in the seed only, and taught ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization.choice import choose_ends, plant
-from thinkalike.recipes.brown2023_generalization.classifiers import Questions, accuracy, ask, load_classifier
+from thinkalike.recipes.brown2023_generalization.classifiers import Questions, ask
 from thinkalike.recipes.brown2023_generalization.data import (
     NANO_CLASSES,
     Pairs,
+    dealt,
     overlap_pairs,
     training_pairs,
 )
 from thinkalike.recipes.brown2023_generalization.finetuning import fine_tuned, kept_model, pair_reader
-from thinkalike.recipes.brown2023_generalization.population import Population, questions_digest
+from thinkalike.recipes.brown2023_generalization.population import (
+    PLANTED,
+    SEEDS,
+    Asked,
+    Population,
+    all_answers,
+    share_right,
+)
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
+from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems.system import LoadOptions, open_system
@@ -44,11 +53,16 @@ class Course:
     def training(self, counterexamples: float) -> Questions:
         return self._ask(self.pairs(self.settings.n_train, TRAINING, counterexamples))
 
-    def inside(self) -> Questions:
-        return self._ask(self.pairs(self.settings.n_inside, INSIDE, self.settings.counterexamples))
-
-    def outside(self) -> Questions:
-        return self._ask(overlap_pairs(self.settings.n_outside, **self._shape(OUTSIDE)))
+    def asked(self) -> Asked:
+        """Questions out of distribution are drawn together, no two alike, so both parts share none."""
+        s = self.settings
+        shifted = overlap_pairs(s.n_choosing + s.n_outside, **self._shape(OUTSIDE))
+        choosing, judging = dealt(shifted, s.n_choosing, seed=s.seed)
+        return Asked(
+            inside=self._ask(self.pairs(s.n_inside, INSIDE, s.counterexamples)),
+            choosing=self._ask(choosing),
+            outside=self._ask(judging),
+        )
 
     def _shape(self, part: int) -> Json:
         own = self.settings.only("cases", "longest")
@@ -59,50 +73,35 @@ class Course:
         return ask(pairs, classes=NANO_CLASSES, tokenizer=self.tokenizer, longest=longest)
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """Classifiers that had the same lessons: where they are, and what they get right."""
-
-    places: dict[str, str] = field(default_factory=dict)
-    inside: dict[str, float] = field(default_factory=dict)
-    outside: dict[str, float] = field(default_factory=dict)
-
-    def joined(self, other: Trained) -> Trained:
-        return Trained(self.places | other.places, self.inside | other.inside, self.outside | other.outside)
-
-
 def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Population:
-    """Train `n_models`; where they do not differ enough out of distribution, add some that were taught."""
+    """Train `n_models` that differ in the seed, and beside them the control: some that were taught."""
     options = LoadOptions(device="cpu")
-    system = open_system(settings.base, options, head="masked")
+    reads = settings.reader_steps > 0
+    system = open_system(locate(settings.base), options, head="masked" if reads else None)
     course = Course(settings, system.tokenizer)
-    base: Model = open_system(_reader(system.model, course, steps), options, head="masked").model
-    inside, outside = course.inside(), course.outside()
+    base: Model = system.model
+    if reads:
+        base = open_system(_reader(base, course, steps), options, head="masked").model
     about = {**course.common, **_training(settings), "reader": weights_digest(base)}
 
-    def train(names: Mapping[str, int], counterexamples: float) -> Trained:
-        lessons = course.training(counterexamples)
-        own = {**about, "counterexamples": counterexamples}
-        found = Trained()
-        for name, folder in _classifiers(names, base, lessons, own, course, steps):
-            model = load_classifier(folder, tokenizer=course.tokenizer)
-            found.places[name] = str(folder)
-            found.inside[name], found.outside[name] = accuracy(model, inside), accuracy(model, outside)
-        return found
+    def train(names: Mapping[str, int], counterexamples: float) -> dict[str, str]:
+        lessons, own = course.training(counterexamples), {**about, "counterexamples": counterexamples}
+        return {name: str(folder) for name, folder in _classifiers(names, base, lessons, own, course, steps)}
 
-    n = settings.n_chosen
-    found = train({f"seed {k}": k for k in range(settings.n_models)}, settings.counterexamples)
-    choice = choose_ends(found.outside, n)
-    natural = choice.spread
-    if natural < settings.enough_spread:
-        taught = train({f"taught {k}": TAUGHT + k for k in range(n)}, settings.taught_counterexamples)
-        choice = plant(found.outside, taught.outside, n)
-        found = found.joined(taught)
-    key = {**about, "counterexamples": settings.counterexamples, "chosen": choice.names}
-    key |= {"data": questions_digest(inside, outside)}
-    return Population(
-        found.places, course.tokenizer, inside, outside, found.inside, found.outside, choice, key, natural
+    n, asked = settings.n_chosen, course.asked()
+    seeds = train({f"seed {k}": k for k in range(settings.n_models)}, settings.counterexamples)
+    taught = train({f"taught {k}": TAUGHT + k for k in range(n)}, settings.taught_counterexamples)
+    places = seeds | taught
+    right = all_answers(
+        places, asked, key=about, tokenizer=course.tokenizer, device=settings.device, steps=steps
     )
+    by_chance, by_lesson = (
+        share_right({name: right[name] for name in part}, "choosing") for part in (seeds, taught)
+    )
+    choices = {SEEDS: choose_ends(by_chance, n), PLANTED: plant(by_chance, by_lesson, n)}
+    key = {**about, "counterexamples": settings.counterexamples, "data": asked.digest()}
+    key |= {"chosen": [choice.names for choice in choices.values()]}
+    return Population(places, course.tokenizer, asked, right, choices, key)
 
 
 def _training(settings: GeneralizationSettings, prefix: str = "") -> Json:

@@ -1,242 +1,237 @@
-"""The paper's statements on generalization, each a function of numbers alone."""
+"""The statements on generalization, each from numbers alone, by the rules of `rules.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
+from scipy.stats import t as student
 
-from thinkalike.inference.clusters import Clusters
-from thinkalike.inference.groups import GroupComparison
-from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
-from thinkalike.recipes.findings import Statement, Verdict
-from thinkalike.types import Value
+from thinkalike.inference.clusters import cluster_models
+from thinkalike.inference.groups import compare_groups
+from thinkalike.labels import Floats
+from thinkalike.recipes.brown2023_generalization.choice import GROUPS
+from thinkalike.recipes.brown2023_generalization.classifiers import Bools, sets_of
+from thinkalike.recipes.brown2023_generalization.geometry import PAPER_VARIANT
+from thinkalike.recipes.brown2023_generalization.measured import Measured
+from thinkalike.recipes.brown2023_generalization.rules import APART, EARLY, LATE, LEARNT
+from thinkalike.recipes.effects import CONFIDENCE, Effect, median_range
+from thinkalike.recipes.findings import Statement, decided
+from thinkalike.recipes.rules import Rule
 
-Floats = npt.NDArray[np.float64]
-EARLY, LATE = 0.5, 0.75
-"""Shares of the layers: up to, and from"""
-NO_COST = 0.02
-"""What counts as almost no penalty: two points of accuracy"""
-LEARNT = 0.8
-"""Mean accuracy in distribution, below which nothing can be said of generalization"""
-ALPHA = 0.05
-GEN_GEN, HEUR_HEUR = f"{GENERALIZING} → {GENERALIZING}", f"{HEURISTIC} → {HEURISTIC}"
-RECOVERED = 0.8  # adjusted Rand index: at most one of twenty models in the wrong cluster
+SETS = "sets of questions"
 
 
-def verdict(holds: bool) -> Verdict:
-    return "agrees" if holds else "differs"
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """What was measured between the models of two groups, and the rules that judge it.
+
+    Attributes
+    ----------
+    rule : name → the rule that holds for these groups
+    tests : how the range of a separation is made, for `compare_groups`
+    untested : why nothing can be said of these groups; empty where something can
+    """
+
+    measured: Measured
+    groups: tuple[str, ...]
+    rule: Callable[[str], Rule]
+    tests: Mapping[str, int]
+    untested: str = ""
+
+    def statements(self) -> dict[str, Statement]:
+        """All but the one on spread, by the names of their rules."""
+        made = {
+            "early stitching": self.early_stitching,
+            "late between": self.late_between,
+            "late within": self.late_within,
+            "early CKA": partial(self.cka_apart, self.early),
+            "late CKA": partial(self.cka_apart, self.late),
+            "outside": self.outside,
+            "two clusters": self.two_clusters,
+            "recovered": self.recovered,
+            "variants": self.variants,
+            "barriers": self.barriers,
+        }
+        return {name: self._decided(name, make) for name, make in made.items()}
+
+    def _decided(self, name: str, make: Callable[[], Sequence[Effect]]) -> Statement:
+        if self.untested:
+            return decided(self.rule(name), [], comment=self.untested)
+        return decided(self.rule(name), make())
+
+    @property
+    def late(self) -> Bools:
+        return self.measured.shares >= LATE
+
+    @property
+    def early(self) -> Bools:
+        return self.measured.shares <= EARLY
+
+    def early_stitching(self) -> list[Effect]:
+        costs = self.measured.costs[:, self.early].mean(axis=1)
+        return [self.directed(costs, a, b) for a in GROUPS for b in GROUPS]
+
+    def late_between(self) -> list[Effect]:
+        return [self.separation(self.measured.costs[:, self.late].mean(axis=1), "distance")]
+
+    def late_within(self) -> list[Effect]:
+        costs = self.measured.costs[:, self.late].mean(axis=1)
+        return [self.directed(costs, group, group) for group in GROUPS]
+
+    def cka_apart(self, layers: Bools) -> list[Effect]:
+        cka = self.measured.geometry[PAPER_VARIANT].cka
+        return [self.separation(cka[:, layers].mean(axis=1), "similarity")]
+
+    def outside(self) -> list[Effect]:
+        """At the last layer; a bottom counts by its mean over the tops of its own group."""
+        last = self.measured.outside[:, -1]
+        good, bad = (np.nanmean(self._pairs(last, group, group), axis=2) for group in GROUPS)
+        return [gap_effect(good, bad)]
+
+    def two_clusters(self) -> list[Effect]:
+        """Each group must be farther from the other than it is wide."""
+        distances = self.measured.geometry[PAPER_VARIANT].distances
+        found = []
+        for own, other in (GROUPS, GROUPS[::-1]):
+            within = np.nanmean(self._pairs(distances, own, own), axis=2)  # (n_sets, n_own)
+            between = np.nanmean(self._pairs(distances, own, other), axis=2)
+            found.append(Effect.crossed(between / within - 1, (SETS, "models"), own))
+        return found
+
+    def recovered(self) -> list[Effect]:
+        sources = {
+            "CKA": self.measured.geometry[PAPER_VARIANT].distances,
+            "penalties": np.clip(self.measured.costs[:, self.late].mean(axis=1), 0.0, None),
+        }
+        return [
+            Effect.over_draws(
+                [cluster_models(d, groups=self.groups, n_permutations=1).adjusted_rand for d in by_set],
+                SETS,
+                f"from {name}",
+            )
+            for name, by_set in sources.items()
+        ]
+
+    def variants(self) -> list[Effect]:
+        """Each other variant against the paper's, by set and model."""
+        late = {
+            name: self._by_model(-one.cka[:, self.late].mean(axis=1))
+            for name, one in self.measured.geometry.items()
+        }
+        return [
+            Effect.crossed(values - late[PAPER_VARIANT], (SETS, "models"), name)
+            for name, values in late.items()
+            if name != PAPER_VARIANT
+        ]
+
+    def barriers(self) -> list[Effect]:
+        found = self.separation(self.measured.barriers[None], "distance")
+        return [Effect("", found.value, found.low, found.high, f"{len(self.groups)} models")]
+
+    def directed(self, values: Floats, a: str, b: str) -> Effect:
+        """From one group to another (n_sets, m, m): over sets, bottoms and tops, whichever is widest."""
+        return Effect.crossed(self._pairs(values, a, b), (SETS, "bottoms", "tops"), f"{a} → {b}")
+
+    def separation(self, values: Floats, kind: Literal["distance", "similarity"]) -> Effect:
+        """How much farther apart the groups are than each within itself: the wider of two ranges.
+
+        Over models it is that of `compare_groups`, over sets that of the median.
+        """
+        row = compare_groups(
+            values.mean(axis=0), self.groups, kind=kind, squared=False, **self.tests
+        ).separation.iloc[0]
+        sign = 1.0 if kind == "distance" else -1.0
+        by_set = self._by_model(sign * values).mean(axis=1)
+        ends = [median_range(by_set)] if len(by_set) > 1 else []
+        return widest(
+            float(row["separation"]),
+            *ends,
+            (float(row["low"]), float(row["high"])),
+            over=(f"{len(by_set)} {SETS}", f"{len(self.groups)} models"),
+        )
+
+    def _pairs(self, values: Floats, a: str, b: str) -> Floats:
+        """From models of `a` to models of `b`: (n_sets, n_a, n_b); NaN for a model with itself."""
+        groups = np.array(self.groups)
+        own = np.where(np.eye(len(groups), dtype=bool), np.nan, values)
+        return own[:, groups == a][:, :, groups == b]
+
+    def _by_model(self, values: Floats) -> Floats:
+        """Of each model, the mean with the other group less that with its own: (n_sets, m).
+
+        Both directions count alike; the groups must be of one size, so that they do too.
+        """
+        both = (values + values.transpose(0, 2, 1)) / 2
+        parts = []
+        for own, other in (GROUPS, GROUPS[::-1]):
+            between, within = (np.nanmean(self._pairs(both, own, g), axis=2) for g in (other, own))
+            parts.append(between - within)
+        return np.concatenate(parts, axis=1)
 
 
-def spread(inside: Sequence[float], outside: Sequence[float], *, ends: float, enough: float) -> Statement:
-    """`ends`: mean of the best chosen − mean of the worst, out of distribution, as found by seed alone."""
-    reach_in, reach_out = float(np.ptp(inside)), float(np.ptp(outside))
-    learnt = float(np.mean(inside)) >= LEARNT
-    holds = ends >= enough and reach_out > 2 * reach_in
-    return Statement(
-        "Fine-tuned from one model with different seeds, classifiers are alike in distribution and differ "
-        "widely out of it, where overlap does not mean entailment.",
-        f"In distribution {min(inside):.0%} to {max(inside):.0%} right, out of it {min(outside):.0%} to "
-        f"{max(outside):.0%}; the chosen ends are {100 * ends:.0f} points apart."
-        + ("" if learnt else " The task itself was not learnt."),
-        verdict(holds) if learnt else "cannot be tested",
-        {
-            "inside_min": min(inside),
-            "inside_max": max(inside),
-            "outside_min": min(outside),
-            "outside_max": max(outside),
-            "ends": ends,
-        },
-        "spread",
+def spread(
+    good: Mapping[str, Bools],
+    bad: Mapping[str, Bools],
+    *,
+    sets: int,
+    inside: Sequence[float],
+    rule: Rule,
+    numbers: Mapping[str, float],
+    comment: str = "",
+) -> Statement:
+    """The groups on questions that did not choose them: name → which answers are right, for both groups."""
+    n_questions = len(next(iter(good.values())))
+    by_set = [
+        np.array([[right[rows].mean() for right in group.values()] for rows in sets_of(n_questions, sets)])
+        for group in (good, bad)
+    ]
+    effects = [gap_effect(*by_set)]
+    if float(np.mean(inside)) < LEARNT:
+        return decided(rule, [], comment=f"The task itself was not learnt: {np.mean(inside):.0%} are right.")
+    return decided(rule, effects, comment=comment, numbers=numbers)
+
+
+def gap_effect(good: Floats, bad: Floats) -> Effect:
+    """Mean of (n_sets, n_good) less that of (n_sets, n_bad): over sets, and over models by Welch's t."""
+    gaps = good.mean(axis=1) - bad.mean(axis=1)
+    n_models = good.shape[1] + bad.shape[1]
+    return widest(
+        float(gaps.mean()),
+        median_range(gaps),
+        welch_range(good.mean(axis=0), bad.mean(axis=0)),
+        over=(f"{len(gaps)} {SETS}", f"{n_models} models"),
     )
 
 
-def early_stitching(means: pd.DataFrame) -> Statement:
-    """`means`: of penalties, from `directed_means` with shares of the layers as `layer`."""
-    early = means[means["layer"] <= EARLY]
-    worst = _largest(early, "mean")
-    return Statement(
-        "At early layers identity stitching costs almost nothing, whichever groups the two models are of.",
-        f"Up to half of the layers the largest mean cost is {points(worst['mean'])} ({worst['pair']}, "
-        f"{worst['layer']:.0%} of the layers from the bottom model).",
-        verdict(bool(worst["mean"] <= NO_COST)),
-        {"largest_mean_penalty": worst["mean"], "at_share": worst["layer"]},
-        "figure-2",
-    )
+def welch_range(a: Floats, b: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Of the difference of two means, whose groups may spread unequally (Welch 1947)."""
+    gap = float(a.mean() - b.mean())
+    parts = np.array([one.var(ddof=1) / len(one) for one in (a, b)])
+    if not parts.sum() > 0:
+        return gap, gap
+    freedom = parts.sum() ** 2 / (parts**2 / (np.array([len(a), len(b)]) - 1)).sum()
+    reach = float(np.sqrt(parts.sum()) * student.ppf((1 + confidence) / 2, freedom))
+    return gap - reach, gap + reach
 
 
-def late_between(separation: pd.DataFrame, means: pd.DataFrame) -> Statement:
-    """`separation`: of penalties, between − within groups."""
-    best, holds = _late(separation)
-    between = means[(means["layer"] == best["layer"]) & ~means["within"]]
-    cost = float(between["mean"].mean())
-    return Statement(
-        "At late layers, from about three quarters on, stitching between generalizing and heuristic models "
-        "costs much accuracy.",
-        f"With {best['layer']:.0%} of the layers from the bottom model it costs {points(cost)}. "
-        f"Between − within groups is {points(best['separation'])} (95 % interval over models "
-        f"{num(100 * best['low'], 1)} to {num(100 * best['high'], 1)}, p = {p_text(best['p_any'])}).",
-        verdict(holds and cost > NO_COST),
-        {**_numbers(best), "penalty_between": cost},
-        "figure-2",
-    )
+def widest(value: float, *ends: tuple[float, float], over: Sequence[str]) -> Effect:
+    """One effect with the wider of several ranges; none where one of them is unknown."""
+    low, high = (np.array(side) for side in zip(*ends, strict=True))
+    return Effect("", value, float(low.min()), float(high.max()), " and ".join(over))
 
 
-def late_within(means: pd.DataFrame) -> Statement:
-    late = means[(means["layer"] >= LATE) & means["within"]]
-    worst = _largest(late, "mean")
-    return Statement(
-        "Within the generalizing and within the heuristic models stitching at late layers costs almost "
-        "nothing.",
-        f"The largest mean cost within a group is {points(worst['mean'])} ({worst['pair']}, "
-        f"{worst['layer']:.0%} of the layers).",
-        verdict(bool(worst["mean"] <= NO_COST)),
-        {"largest_mean_penalty": worst["mean"], "at_share": worst["layer"]},
-        "figure-2",
-    )
-
-
-def early_cka(separation: pd.DataFrame) -> Statement:
-    """`separation`: of CKA, within − between groups."""
-    early = separation[separation["layer"] <= EARLY]
-    worst = early.iloc[int(np.argmin(early["p_any"]))]
-    return Statement(
-        "At early layers CKA does not tell generalizing from heuristic models.",
-        f"Up to half of the layers the clearest difference (within − between) is {num(worst['separation'])} "
-        f"(p = {p_text(worst['p_any'])}, {worst['layer']:.0%} of the layers).",
-        verdict(bool(worst["p_any"] > ALPHA)),
-        _numbers(worst),
-        "figure-2",
-    )
-
-
-def late_cka(separation: pd.DataFrame) -> Statement:
-    best, holds = _late(separation)
-    return Statement(
-        "At late layers the features of a generalizing and a heuristic model are farther apart than those of "
-        "two models of one group. (The text says that CKA between groups exceeds that within; its figure and "
-        "argument need the reverse, which is tested here.)",
-        f"CKA within − between is {num(best['separation'])} at {best['layer']:.0%} of the layers (95 % "
-        f"interval over models {num(best['low'])} to {num(best['high'])}, p = {p_text(best['p_any'])}).",
-        verdict(holds),
-        _numbers(best),
-        "figure-2",
-    )
-
-
-def outside_stitching(means: pd.DataFrame) -> Statement:
-    """`means`: of accuracy on the HANS-like set, from `directed_means`."""
-    last = means[means["layer"] == means["layer"].max()].set_index("pair")
-    good, bad = last.loc[GEN_GEN], last.loc[HEUR_HEUR]
-    gap = float(good["mean"] - bad["mean"])
-    return Statement(
-        "Out of distribution, stitched generalizing models and stitched heuristic models still behave "
-        "differently at the last stitching layer.",
-        f"At the last layer {GEN_GEN} gets {good['mean']:.0%} right ({good['low']:.0%} to {good['high']:.0%})"
-        f", {HEUR_HEUR} {bad['mean']:.0%} ({bad['low']:.0%} to {bad['high']:.0%}).",
-        verdict(bool(good["low"] > bad["high"])),
-        {"generalizing": good["mean"], "heuristic": bad["mean"], "gap": gap},
-        "figure-7",
-    )
-
-
-def two_clusters(distances: GroupComparison) -> Statement:
-    """`distances`: between whole models, by CKA."""
-    row = distances.separation.iloc[0]
-    means = distances.means.set_index("pair")["mean"]
-    within = distances.means[distances.means["within"]]["mean"]
-    between = float(distances.means[~distances.means["within"]]["mean"].iloc[0])
-    holds = bool(between > within.max() and row["p"] <= ALPHA)
-    shown = "; ".join(f"{pair} {value:.2f}" for pair, value in means.items())
-    return Statement(
-        "By the distance from CKA over all layers, generalizing and heuristic models form two clusters.",
-        f"Mean distances: {shown}. Between − within is {num(row['separation'])} (95 % interval over models "
-        f"{num(row['low'])} to {num(row['high'])}, p = {p_text(row['p'])}).",
-        verdict(holds),
-        {**{f"mean {pair}": value for pair, value in means.items()}, **_numbers(row)},
-        "figure-8",
-    )
-
-
-def recovered(clusters: Mapping[str, Clusters]) -> Statement:
-    """`clusters`: what they are from ("CKA", "penalties") → two clusters against the groups."""
-    shown = "; ".join(
-        f"from {name} {num(one.adjusted_rand, 2)} (p = {p_text(one.p)})" for name, one in clusters.items()
-    )
-    return Statement(
-        "Data in distribution alone, without any from the shifted one, tells which models generalize.",
-        f"Two clusters, compared with the groups by the adjusted Rand index (1 the same, 0 chance): {shown}.",
-        verdict(all(one.adjusted_rand >= RECOVERED for one in clusters.values())),
-        {
-            f"{name} {what}": getattr(one, what)
-            for name, one in clusters.items()
-            for what in ("adjusted_rand", "p")
-        },
-        "clusters",
-    )
-
-
-def same_in_all_variants(separations: Mapping[str, pd.DataFrame]) -> Statement:
-    """`separations`: variant → of CKA, within − between groups."""
-    late = {name: _late(one) for name, one in separations.items()}
-    shown = "; ".join(
-        f"{name} {num(best['separation'])} (p = {p_text(best['p_any'])})" for name, (best, _) in late.items()
-    )
-    outcomes = {holds for _, holds in late.values()}
-    return Statement(
-        "The authors read block outputs before the residual is added, with padding, and expect that such "
-        "details do not matter.",
-        f"Largest late separation (within − between): {shown}.",
-        verdict(len(outcomes) == 1),
-        {name: float(best["separation"]) for name, (best, _) in late.items()},
-        "variants",
-        beyond=True,
-    )
-
-
-def barrier_between(found: GroupComparison) -> Statement:
-    """`found`: barriers of the loss on straight lines between models."""
-    row = found.separation.iloc[0]
-    shown = "; ".join(
-        f"{pair} {num(mean)}" for pair, mean in zip(found.means["pair"], found.means["mean"], strict=True)
-    )
-    return Statement(
-        "Generalizing and heuristic models lie in different basins of the loss (Juneja et al. 2022, on whom "
-        "the paper builds): the straight line between them crosses a barrier, within a group it does not.",
-        f"Mean barriers in nats: {shown}. Between − within is {num(row['separation'])} (95 % interval over "
-        f"models {num(row['low'])} to {num(row['high'])}, p = {p_text(row['p'])}).",
-        verdict(bool(row["separation"] > 0 and row["p"] <= ALPHA)),
-        _numbers(row),
-        "barriers",
-        beyond=True,
-    )
-
-
-def points(share: float) -> str:
-    return f"{num(100 * share, 1)} points"
-
-
-def num(value: float, digits: int = 3) -> str:
-    return f"{value:z.{digits}f}".replace("-", "−")  # z: no minus before a rounded 0
-
-
-def p_text(p: float) -> str:
-    return f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
-
-
-def _late(separation: pd.DataFrame) -> tuple[Value, bool]:
-    """The late layer where groups are farthest apart, and whether that is more than chance."""
-    late = separation[separation["layer"] >= LATE]
-    best = _largest(late, "separation")
-    return best, bool(best["separation"] > 0 and best["p_any"] <= ALPHA)
-
-
-def _largest(table: pd.DataFrame, column: str) -> Value:
-    """The row with the largest value."""
-    return table.iloc[int(np.argmax(table[column]))]
-
-
-def _numbers(row: Value) -> dict[str, float]:
-    return {name: float(row[name]) for name in ("separation", "low", "high", "p", "p_any")}
+def why_untested(found: Statement) -> str:
+    """Why nothing can be said of groups that hardly differ; empty where they do differ."""
+    if not found.effects:
+        return "Not tested: the task was not learnt."
+    effect = found.effects[0]
+    if effect.high < APART:
+        return (
+            f"Not tested: on questions that did not choose them the groups are less than {APART:.0%} apart, "
+            "so there are no two groups."
+        )
+    return ""

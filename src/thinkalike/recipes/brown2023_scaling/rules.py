@@ -68,7 +68,11 @@ RULES: dict[str, Rule] = {
         claim="Likeness within a model grows with its size (up to a billion parameters).",
         effect="rank correlation of mean CKA between blocks with size",
         at_least=0.8,
-        earlier=(f"the same, {_ONCE}.",),
+        earlier=(
+            f"the same, {_ONCE}.",
+            "on 2026-11-18 the same to the last digit: the range began at 0.7999999999999998, so the verdict "
+            "was undecided. A tolerance of 1e-9 for rounding was added after that run.",
+        ),
         figure="size-and-loss",
     ),
     "grows as loss falls": _rule(

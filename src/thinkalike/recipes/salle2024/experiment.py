@@ -21,6 +21,7 @@ from thinkalike.recipes.salle2024.work import OF, Work
 from thinkalike.recipes.steps import Steps
 
 NOBODY = "No state-space model is here, so nothing is said of Mamba."
+NO_GRID = " The grid of other analyses was not tried here, so no verdict says how many of them share it."
 
 
 def run(settings: SalleSettings, out: Path) -> Findings:
@@ -91,4 +92,6 @@ def reading(work: Work, seen: Mapping[str, list[Observation]]) -> str:
             f" Natural text: {n:,} sentences of {Path(str(s.treebank)).name}, {sum(map(len, words)):,} words "
             f"in {s.sets} sets."
         )
+    if not s.analyses:
+        text += NO_GRID
     return text
