@@ -109,11 +109,18 @@ def _any_fact(facts: pd.DataFrame) -> bool:
 
 
 def _reasons(found: Why) -> list[list[str]]:
-    columns = ["importance", "conditional", "partial", "p", "q"]
     return [
-        [str(row["facts"]), *(f"{row[name]:.3f}".replace("-", "−") for name in columns)]
+        [
+            str(row["facts"]),
+            f"{_figure(row['importance'])} ({_figure(row['low'])} to {_figure(row['high'])})",
+            *(_figure(row[name]) for name in ("conditional", "share", "p", "q", "alone")),
+        ]
         for _, row in found.to_frame().iterrows()
     ]
+
+
+def _figure(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}".replace("-", "−")
 
 
 def _map(found: ModelMap) -> Json:
