@@ -139,7 +139,7 @@ def _changed(data: bytes, change: Callable[[dict[str, np.ndarray], dict[str, obj
 
 
 STRANGE = {
-    "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 1 was expected"),
+    "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 2 was expected"),
     "other stimuli": (lambda a, w: w.update(stimuli_digest="0" * 64), "that this version does not have"),
     "escape codes": (lambda a, w: w.update(system="gpt\x1b[2J"), "words with control characters"),
     "codes in facts": (lambda a, w: w.update(facts={"family": ["\x07"]}), "control characters"),

@@ -1,4 +1,4 @@
-"""The figures of `salle2026`: which facts matter, a map with ellipses, a tree, distances by three measures."""
+"""The figures of `salle2026`: which facts matter, a map with ellipses, a tree, distances of three kinds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def on_a_map(seen: Seen) -> Figure:
         name="map",
         title="Models on a map",
         chart=map_chart(found, seen.facts.get("family")),
-        caption="Near is alike. Ellipses are one standard deviation over the five folds, each mapped by itself "
+        caption="Near is alike. Ellipses are one standard deviation over the five folds, each mapped by "
+        "itself "
         "and turned onto the mean. First set of sentences.",
         of_paper="MDS figure",
     )
@@ -103,8 +104,10 @@ def matrices(seen: Seen, tree: ModelTree) -> Figure:
         name="matrices",
         title="Distances between models, by three measures",
         chart=themed(alt.hconcat(*parts).resolve_scale(color="independent")),
-        caption="Left, raw importances matched by dynamic time warping; in the middle, one less the mean τ_w over "
-        "all pairs of blocks; right, √(2(1 − ρ)) of all blocks side by side. Models in the order of the tree.",
+        caption="Left, raw importances matched by dynamic time warping; in the middle, one less the mean "
+        "τ_w over "
+        "all pairs of blocks; right, √(2(1 − ρ)) of all blocks side by side. Models in the order of the "
+        "tree.",
         of_paper="distance matrices",
     )
 
@@ -152,6 +155,7 @@ def layers(seen: Seen) -> Figure:
         name="layers",
         title="Distances between layers",
         chart=themed(chart),
-        caption="Euclidean distance of raw importances between all blocks of all models. First set of sentences.",
+        caption="Euclidean distance of raw importances between all blocks of all models. First set of "
+        "sentences.",
         of_paper="layer heatmaps",
     )

@@ -59,8 +59,8 @@ SCALES = {
             "nano-solu-3l-seed1",
             "nano-gpt2",
         ),
-        sets=2,
-        sentences=40,
+        sets=1,
+        sentences=80,  # with fewer, fits of interactions take longer
         permutations=19,
     ),
     "nano": NANO,
