@@ -60,7 +60,7 @@ def model_map(
     Parameters
     ----------
     data : rows of `system`, `group`, `x`, `y`; equal distances on both axes.
-    ellipses : rows of `system`, `group`, `corner` (along the ellipse), `x`, `y`.
+    ellipses : rows of `system`, `corner` (along the ellipse), `x`, `y`.
     """
     both = data if ellipses is None else pd.concat([data, ellipses])
     reach = 1.15 * max(float(both[["x", "y"]].abs().to_numpy().max()), 1e-9)
@@ -76,13 +76,12 @@ def model_map(
     names = base.mark_text(dy=-10, fontSize=10, color=theme.muted).encode(text="system:N")
     parts = [points, names]
     if ellipses is not None:
-        around = alt.Chart(ellipses).mark_line(filled=True, opacity=0.18, strokeWidth=0)
+        around = alt.Chart(ellipses).mark_line(filled=True, fill=theme.muted, opacity=0.15, strokeWidth=0)
         around = around.encode(
             x=alt.X("x:Q", scale=place, axis=quiet),
             y=alt.Y("y:Q", scale=place, axis=quiet),
             order="corner:Q",
             detail="system:N",
-            fill=alt.Fill("group:N", scale=color.scale, legend=None),
         )
         parts.insert(0, around)
     return layered(*parts, width=size, height=size, title=title)

@@ -70,6 +70,7 @@ class Atlas:
         self.is_bundled = address is None
         self.store = AtlasStore.at(BUNDLED if address is None else address)
         self._read: dict[str, Fingerprint] = {}
+        self._kept: KeptIndex | None = None
 
     def __repr__(self) -> str:
         where = "bundled models" if self.is_bundled else self.store.address
@@ -260,12 +261,14 @@ class Atlas:
         Only fingerprints that came or were replaced are read, so that adding one costs one.
         """
         place, stamp = f"{self.store.root}/{self.stimuli}{INDEX}", self.store.stamp(self.stimuli)
-        kept = self._kept_index(place)
-        if kept is not None and stamp is not None and kept.stamp == stamp:
-            return list(kept.names), kept.vectors
-        stamps = self.store.stamps(self.stimuli)
-        if kept is not None and kept.files == stamps:
-            return list(kept.names), kept.vectors
+        kept = self._kept if self._kept is not None else self._kept_index(place)
+        stamps = None
+        if kept is None or stamp is None or kept.stamp != stamp:
+            stamps = self.store.stamps(self.stimuli)
+        if kept is not None and (stamps is None or kept.files == stamps):
+            self._kept = kept
+            return kept.names, kept.vectors
+        assert stamps is not None
         width = len(reference(self.stimuli).features.columns)
         vectors = np.zeros((len(stamps), width * (width - 1)), dtype=np.float32)
         names = [""] * len(stamps)
@@ -278,6 +281,7 @@ class Atlas:
                 self._read.pop(self._place(file), None)  # another one of the same name
             one = self._at(self._place(file))
             names[place_of], vectors[place_of] = one.name, compact(one.profile.mean_importance)
+        self._kept = KeptIndex(names, stamps, stamp, vectors)
         if not self.is_bundled and names:
             about: Facts = {"names": names, "files": stamps, "stamp": stamp}
             self.store.write(place, with_seal(packed_arrays({"vectors": vectors}, about=about), last=True))

@@ -33,9 +33,7 @@ def _rounds(data: pd.DataFrame) -> pd.DataFrame:
         along, across = one.semi_axis * np.cos(turn), one.other_semi_axis * np.sin(turn)
         x = one.x + along * np.cos(one.angle) - across * np.sin(one.angle)
         y = one.y + along * np.sin(one.angle) + across * np.cos(one.angle)
-        rows.append(
-            pd.DataFrame({"system": one.system, "group": one.group, "corner": range(CORNERS), "x": x, "y": y})
-        )
+        rows.append(pd.DataFrame({"system": one.system, "corner": range(CORNERS), "x": x, "y": y}))
     return pd.concat(rows, ignore_index=True)
 
 

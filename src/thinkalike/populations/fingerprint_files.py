@@ -153,7 +153,7 @@ def _sketch(arrays: Arrays, name: str, n_layers: int) -> Sketch:
 
 
 def _leaning(ranks: np.ndarray, together: np.ndarray) -> np.ndarray:
-    """What each layer's ranks say of the ranks of all side by side, which then take few bytes: whole numbers."""
+    """How each layer's ranks foretell those of all side by side, which then take few bytes: whole numbers."""
     columns = np.vstack([ranks, np.ones(ranks.shape[1])]).T
     weights = np.linalg.lstsq(columns, together.astype(np.float64), rcond=None)[0]
     most = np.iinfo(np.int32).max // (RANK_LEVELS * len(weights))

@@ -18,7 +18,7 @@ from scipy.stats import false_discovery_control
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.jackknife import PARTS, jackknife_range, left_out
+from thinkalike.inference.jackknife import jackknife_range, left_out
 from thinkalike.inference.redundancy import place_tests
 from thinkalike.labels import Floats
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
@@ -29,6 +29,8 @@ SHUFFLES = 100
 """Of a fact over pairs, for its importance"""
 FEWEST = 8
 """Models below which nothing is tested"""
+PARTS = 10
+"""Parts of the models that are left out in turn, for ranges"""
 
 Groups = Mapping[str, Sequence[str]]
 

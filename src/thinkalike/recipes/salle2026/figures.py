@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import altair as alt
 import numpy as np
@@ -119,15 +118,16 @@ def both_ways(distances: Distances) -> pd.DataFrame:
 
 
 def layers(seen: Seen) -> Figure:
-    """Euclidean distances of importances between all blocks of all models."""
-    means = [one.mean(axis=1) for one in seen.observation.importance]
-    stacked = np.concatenate(means)
+    """Euclidean distances of importances between all blocks of all models, family by family."""
+    means = dict(
+        zip(seen.observation.models, (one.mean(axis=1) for one in seen.observation.importance), strict=True)
+    )
+    families = seen.facts["family"] if "family" in seen.facts else dict.fromkeys(means, "all")
+    order = sorted(means, key=lambda name: str(families[name]))
+    stacked = np.concatenate([means[name] for name in order])
+    labels = [f"{name}:{k + 1}" for name in order for k in range(len(means[name]))]
+    owner = [str(families[name]) for name in order for _ in range(len(means[name]))]
     values = euclidean_matrix(stacked, stacked)
-    labels = [
-        f"{name}:{k + 1}"
-        for name, own in zip(seen.observation.models, means, strict=True)
-        for k in range(len(own))
-    ]
     i, j = np.indices(values.shape)
     data = pd.DataFrame(
         {
@@ -138,24 +138,21 @@ def layers(seen: Seen) -> Figure:
             "b": [labels[k] for k in j.ravel()],
         }
     )
-    starts = np.cumsum([0, *map(len, means)])
-    systems = [
-        (name, labels[a:b]) for name, (a, b) in zip(seen.observation.models, pairwise(starts), strict=True)
-    ]
     chart = similarity_matrix(
         data,
-        systems=[(name, [label.rpartition(":")[2] for label in own]) for name, own in systems],
+        systems=[(family, [""] * owner.count(family)) for family in dict.fromkeys(owner)],
         domain=(0.0, float(values.max())),
         label="Euclidean distance",
         diverging=False,
         distance=True,
-        every=99,
+        every=999,
     )
     return Figure(
         name="layers",
         title="Distances between layers",
         chart=themed(chart),
-        caption="Euclidean distance of raw importances between all blocks of all models. First set of "
+        caption="Euclidean distance of raw importances between all blocks of all models, by family. First "
+        "set of "
         "sentences.",
         of_paper="layer heatmaps",
     )
