@@ -151,7 +151,7 @@ def _why(opened: Atlas, table: Path | None, **options: str) -> None:
     rows = [
         [
             str(row["facts"]),
-            f"{row['importance']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+            f"{row['importance']:.3f}{_range(row['low'], row['high'])}",
             *(_figure(row[c]) for c in columns),
         ]
         for _, row in found.to_frame().iterrows()
@@ -214,3 +214,7 @@ def _text(value: object) -> str:
 
 def _figure(value: float) -> str:
     return "–" if value != value else f"{value:.3f}"
+
+
+def _range(low: float, high: float) -> str:
+    return "" if low != low else f" ({low:.3f} to {high:.3f})"

@@ -141,6 +141,7 @@ class Atlas:
             whichever is more, and their distances are exact; by others every model is looked at.
         """
         n = whole_number("n", n, 1)
+        names, vectors = self._index()  # first: it forgets what another has replaced
         own = self[model] if isinstance(model, str) else model
         if own.reference != self.stimuli:
             raise InvalidInput(
@@ -150,7 +151,6 @@ class Atlas:
         if by != FEATURES:
             others = [one for one in self.fingerprints() if one.name != own.name]
             return between_models([own, *others], by=by).nearest(own.name, n)
-        names, vectors = self._index()
         guessed = compact_tau(compact(own.profile.mean_importance), vectors)
         order = np.argsort(-guessed, kind="stable")[: max(CANDIDATES, 10 * n) + 1]
         others = [self[names[k]] for k in order if names[k] != own.name]

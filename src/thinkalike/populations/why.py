@@ -44,7 +44,8 @@ class Why:
     by : which distance was explained
     score : ρ between predicted and given distances, on the same models
     importance, conditional : (n_groups,) how much ρ falls without a group of facts
-    low, high : (n_groups,) the 95 % range of `importance` over other models; NaN if none was asked for
+    low, high : (n_groups,) the 95 % range of `importance` over other models; NaN if none was asked for, and
+        where the importance is exactly 0
     share : (n_groups,) of what the other facts leave of the distances, the part that a group explains
     p, q : (n_groups,) of `share`, by permuting models; q is corrected for the number of groups (Benjamini and
         Hochberg). NaN where a group cannot be told apart from the others among so few models
@@ -160,7 +161,11 @@ def _importance(
 def _range(
     found: Floats, table: FactTable, distances: Floats, groups: Mapping[str, Sequence[str]], seed: int
 ) -> tuple[Floats, Floats]:
-    """The ends of the range of importances, from leaving models out; a fact that then is one has none."""
+    """The ends of the range of importances, from leaving models out.
+
+    Weights are not negative, and where one is 0 the importance is exactly 0 with and without most models:
+    such a range would have no width, so there is none.
+    """
     without = []
     for kept in left_out(None, len(distances), parts=PARTS, seed=seed):
         features = table.features.iloc[kept]
@@ -172,7 +177,7 @@ def _range(
         by_name = dict(zip(own, values, strict=True))
         without.append([by_name.get(name, 0.0) for name in groups])
     low, high, _ = jackknife_range(found, np.array(without))
-    return low, high
+    return np.where(found == 0, np.nan, low), np.where(found == 0, np.nan, high)
 
 
 def _column(table: FactTable, fact: str) -> Floats:

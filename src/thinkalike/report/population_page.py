@@ -112,11 +112,15 @@ def _reasons(found: Why) -> list[list[str]]:
     return [
         [
             str(row["facts"]),
-            f"{_figure(row['importance'])} ({_figure(row['low'])} to {_figure(row['high'])})",
+            _figure(row["importance"]) + _range(row["low"], row["high"]),
             *(_figure(row[name]) for name in ("conditional", "share", "p", "q", "alone")),
         ]
         for _, row in found.to_frame().iterrows()
     ]
+
+
+def _range(low: float, high: float) -> str:
+    return "" if low != low else f" ({_figure(low)} to {_figure(high)})"
 
 
 def _figure(value: float) -> str:
