@@ -11,6 +11,8 @@ import pytest
 
 import thinkalike as ta
 from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
+from thinkalike.populations.atlas_store import AtlasStore
+from thinkalike.populations.fingerprint_files import fingerprint_bytes
 
 SOME = ("nano-pythia-64", "nano-pythia-96", "nano-gpt2")
 
@@ -33,6 +35,8 @@ def atlas(request: pytest.FixtureRequest, tmp_path: Path) -> ta.Atlas:
 def test_the_bundled_models_are_there_and_small(stimuli: str) -> None:
     atlas = ta.Atlas(stimuli=stimuli)
     assert len(atlas) == 15
+    for one in atlas.fingerprints():
+        assert len(fingerprint_bytes(one)) <= 20_000 * len(one.layers), one.name
     assert repr(atlas) == f"Atlas(bundled models: 15 models on {stimuli})"
     with pytest.raises(InvalidInput, match="The bundled fingerprints stay as they are: name a folder"):
         atlas.add("nano-gpt2")
@@ -65,6 +69,30 @@ def test_adding_removing_and_finding(atlas: ta.Atlas) -> None:
     np.testing.assert_array_equal(
         atlas["nano-gpt2"].profile.importance, ta.Atlas()["nano-gpt2"].profile.importance
     )
+
+
+def test_adding_one_reads_one(atlas: ta.Atlas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index knows the others: an atlas that is opened anew reads only what came since."""
+    assert atlas.names == sorted(SOME)
+    atlas.add(named(ta.Atlas()["nano-bert"], "new"))
+    opened = ta.Atlas(atlas.store.address)
+    read: list[str] = []
+    plain = AtlasStore.read
+    monkeypatch.setattr(AtlasStore, "read", lambda self, path: (read.append(path), plain(self, path))[1])
+    assert opened.names == sorted([*SOME, "new"])
+    assert [path.rpartition("/")[2] for path in read] == ["words-1.index.npz", "new.npz"]
+    read.clear()
+    assert opened.names == ta.Atlas(atlas.store.address).names
+    assert [path.rpartition("/")[2] for path in read] == ["words-1.index.npz"]
+
+
+def test_a_model_that_was_replaced_is_read_again(atlas: ta.Atlas) -> None:
+    before = atlas.nearest("nano-pythia-64", 2).set_index("model")["distance"]
+    other = ta.Atlas(atlas.store.address)
+    other.add(named(ta.Atlas()["nano-bert"], "nano-gpt2"))
+    after = atlas.nearest("nano-pythia-64", 2).set_index("model")["distance"]
+    assert after["nano-pythia-96"] == before["nano-pythia-96"]
+    assert after["nano-gpt2"] != before["nano-gpt2"]
 
 
 def test_a_model_of_no_atlas_has_neighbours(atlas: ta.Atlas) -> None:
@@ -116,3 +144,36 @@ def test_facts_and_a_table_of_ones_own() -> None:
     assert facts.loc["nano-pythia-64", "depth"] == 2
     with pytest.raises(UnknownName, match="no model in this atlas 'gpt3'"):
         atlas.facts(pd.DataFrame({"corpus": {"gpt3": "web"}}))
+
+
+def test_an_atlas_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of that protocol on loopback: adding, finding, replacing, removing, by two who opened it."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    pytest.importorskip("s3fs")
+    import boto3
+
+    server.start()
+    try:
+        _, port = server.get_host_and_port()
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "nobody",
+            "AWS_SECRET_ACCESS_KEY": "nothing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        }.items():
+            monkeypatch.setenv(name, value)
+        boto3.client("s3").create_bucket(Bucket="lab")
+        atlas, bundled = ta.Atlas("s3://lab/atlas"), ta.Atlas()
+        for name in SOME:
+            atlas.add(bundled[name])
+        other = ta.Atlas("s3://lab/atlas")
+        assert other.names == sorted(SOME)
+        other.add(named(bundled["nano-bert"], "nano-gpt2"))
+        expected = bundled.nearest(named(bundled["nano-bert"], "nobody"), 15).set_index("model")["distance"]
+        found = atlas.nearest("nano-gpt2", 2).set_index("model")["distance"]
+        for name in found.index:
+            assert found[name] == pytest.approx(expected[name])
+        atlas.remove("nano-gpt2")
+        assert other.names == ["nano-pythia-64", "nano-pythia-96"]
+    finally:
+        server.stop()

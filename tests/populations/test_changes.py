@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import thinkalike as ta
-from benchmarks.calibration.changes import planted
+from benchmarks.calibration.changes import WORLDS
 from thinkalike.errors import InvalidInput
 from thinkalike.populations.layer_changes import holm, parted_strengths, strength_changes
 from thinkalike.stimuli import Stimuli
@@ -18,7 +20,7 @@ def stimuli() -> Stimuli:
 
 
 def test_a_planted_change_is_named_and_located(stimuli: Stimuli) -> None:
-    base, tuned = planted(stimuli, np.random.default_rng(0), {3: 1.5, 4: 1.5})
+    base, tuned = WORLDS[0].states(stimuli, np.random.default_rng(0))
     found = ta.diff(base, tuned, stimuli, resamples=4)
     changed = found.changed()
     assert {(row.layer, row.feature) for row in changed.itertuples()} == {(3, "tense"), (4, "tense")}
@@ -30,7 +32,7 @@ def test_a_planted_change_is_named_and_located(stimuli: Stimuli) -> None:
 
 
 def test_without_a_change_none_is_named(stimuli: Stimuli) -> None:
-    base, tuned = planted(stimuli, np.random.default_rng(1))
+    base, tuned = WORLDS[0].states(stimuli, np.random.default_rng(1), gain=0.0)
     found = ta.diff(base, tuned, stimuli, resamples=4)
     assert found.changed().empty
     assert str(found) == "From base to tuned no feature gained or lost strength beyond chance."
@@ -40,7 +42,7 @@ def test_without_a_change_none_is_named(stimuli: Stimuli) -> None:
 
 def test_strengths_without_a_part_are_those_of_the_others(stimuli: Stimuli) -> None:
     """Against the strengths of a subset, computed by themselves."""
-    base, _ = planted(stimuli, np.random.default_rng(2))
+    base, _ = WORLDS[0].states(stimuli, np.random.default_rng(2), gain=0.0)
     acts = ta.Activations.from_arrays({1: base[1]}, system="x", stimuli=stimuli)
     from thinkalike.comparison.geometry_similarity import sentences_of
     from thinkalike.inference.jackknife import left_out
@@ -57,7 +59,7 @@ def test_holm_by_hand() -> None:
 
 
 def test_the_change_is_the_difference_of_strengths(stimuli: Stimuli) -> None:
-    base, tuned = planted(stimuli, np.random.default_rng(3), {3: 1.0})
+    base, tuned = WORLDS[0].states(stimuli, np.random.default_rng(3))
     first, second = (
         parted_strengths(ta.Activations.from_arrays(X, system="x", stimuli=stimuli), stimuli)
         for X in (base, tuned)
@@ -70,7 +72,7 @@ def test_the_change_is_the_difference_of_strengths(stimuli: Stimuli) -> None:
 
 
 def test_other_layers_have_no_partner(stimuli: Stimuli) -> None:
-    base, _ = planted(stimuli, np.random.default_rng(4))
+    base, _ = WORLDS[0].states(stimuli, np.random.default_rng(4), gain=0.0)
     with pytest.raises(InvalidInput, match=r"base has 6 layers and tuned 1.*Use ta\.compare"):
         ta.diff(base, {0: base[0]}, stimuli)
     with pytest.raises(InvalidInput, match="Got 1 checkpoint: a line needs two or more"):
@@ -80,7 +82,7 @@ def test_other_layers_have_no_partner(stimuli: Stimuli) -> None:
 
 
 def test_a_trace_over_training(stimuli: Stimuli) -> None:
-    base, tuned = planted(stimuli, np.random.default_rng(5), {3: 1.5})
+    base, tuned = replace(WORLDS[0], changed=(3,)).states(stimuli, np.random.default_rng(5))
     found = ta.trace({"m@step10": base, "m@step30": base, "m@step90": tuned}, stimuli)
     assert found.steps == (10, 30, 90)
     changed = found.changed()

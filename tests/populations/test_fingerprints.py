@@ -139,7 +139,7 @@ def _changed(data: bytes, change: Callable[[dict[str, np.ndarray], dict[str, obj
 
 
 STRANGE = {
-    "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 1 was expected"),
+    "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 2 was expected"),
     "other stimuli": (lambda a, w: w.update(stimuli_digest="0" * 64), "that this version does not have"),
     "escape codes": (lambda a, w: w.update(system="gpt\x1b[2J"), "words with control characters"),
     "codes in facts": (lambda a, w: w.update(facts={"family": ["\x07"]}), "control characters"),
@@ -185,3 +185,23 @@ def test_a_changed_byte_is_seen(fingerprints: dict[str, Fingerprint], tmp_path: 
         Fingerprint.load(path)
     with pytest.raises(DamagedFile, match="is missing"):
         Fingerprint.load(tmp_path / "none.npz")
+
+
+def test_a_single_layer_is_small_too_and_comes_back_as_it_was() -> None:
+    """Noise, which nothing packs: the largest that a layer can be."""
+    X = np.random.default_rng(0).normal(size=(500, 12))
+    made = ta.fingerprint({1: X}, "sentences-1", name="noise")
+    data = fingerprint_bytes(made)
+    assert len(data) <= 20_000
+    again = fingerprint_from(data, "noise.npz").sketch
+    for field in ("ranks", "gram", "together"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(made.sketch, field))
+
+
+def test_ranks_of_all_layers_come_back_whatever_they_are(fingerprints: dict[str, Fingerprint]) -> None:
+    """They are kept as what the layers do not foretell: also where these foretell nothing."""
+    made = fingerprints["nano-pythia-64"]
+    rng = np.random.default_rng(0)
+    other = rng.integers(0, 16, made.sketch.together.shape).astype(np.uint8)
+    odd = replace(made, sketch=replace(made.sketch, together=other))
+    np.testing.assert_array_equal(fingerprint_from(fingerprint_bytes(odd), "x").sketch.together, other)

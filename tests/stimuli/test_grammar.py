@@ -115,10 +115,10 @@ def test_a_copy_of_a_shipped_grammar_makes_the_same_sentences(tmp_path: Path) ->
 
 
 def test_shipped_grammars() -> None:
-    assert shipped_grammars() == ["clauses", "salle2024", "untangled"]
+    assert shipped_grammars() == ["clauses", "relative", "salle2024", "untangled"]
     with pytest.raises(
         InvalidInput,
-        match=r"no grammar 'salle'\. .*Known: clauses, salle2024, untangled, or the path of a \.toml",
+        match=r"no grammar 'salle'\. .*Known: clauses, relative, salle2024, untangled, or the path of a",
     ):
         load_grammar("salle")
 

@@ -47,14 +47,23 @@ def group_means(
     return layered(bands, lines, points, width=420, height=260, title=title)
 
 
-def model_map(data: pd.DataFrame, *, title: str = "", theme: Theme = LIGHT) -> alt.LayerChart:
+def model_map(
+    data: pd.DataFrame,
+    *,
+    ellipses: pd.DataFrame | None = None,
+    size: int = 320,
+    title: str = "",
+    theme: Theme = LIGHT,
+) -> alt.LayerChart:
     """Models as points, named, coloured and shaped by group.
 
     Parameters
     ----------
     data : rows of `system`, `group`, `x`, `y`; equal distances on both axes.
+    ellipses : rows of `system`, `corner` (along the ellipse), `x`, `y`.
     """
-    reach = 1.15 * max(float(data[["x", "y"]].abs().to_numpy().max()), 1e-9)
+    both = data if ellipses is None else pd.concat([data, ellipses])
+    reach = 1.15 * max(float(both[["x", "y"]].abs().to_numpy().max()), 1e-9)
     place = alt.Scale(domain=[-reach, reach], nice=False)
     quiet = alt.Axis(labels=False, ticks=False, title=None, grid=False, domain=False)
     base = alt.Chart(data).encode(
@@ -65,7 +74,17 @@ def model_map(data: pd.DataFrame, *, title: str = "", theme: Theme = LIGHT) -> a
     color, shape = _by_group(data, theme)
     points = base.mark_point(filled=True, size=90, opacity=1).encode(color=color, shape=shape)
     names = base.mark_text(dy=-10, fontSize=10, color=theme.muted).encode(text="system:N")
-    return layered(points, names, width=320, height=320, title=title)
+    parts = [points, names]
+    if ellipses is not None:
+        around = alt.Chart(ellipses).mark_line(filled=True, fill=theme.muted, opacity=0.15, strokeWidth=0)
+        around = around.encode(
+            x=alt.X("x:Q", scale=place, axis=quiet),
+            y=alt.Y("y:Q", scale=place, axis=quiet),
+            order="corner:Q",
+            detail="system:N",
+        )
+        parts.insert(0, around)
+    return layered(*parts, width=size, height=size, title=title)
 
 
 def dendrogram(

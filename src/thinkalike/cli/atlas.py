@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
     from thinkalike.populations.atlas import Atlas
 
+P_IN_WORDS = (
+    "importance: how much ρ falls without the facts, with its range over other models. "
+    "p: by permuting models, given all the other facts. q: corrected for their number. "
+    "alone: p as if there were no others."
+)
 ACTIONS = ("add", "list", "nearest", "map", "why", "report")
 
 
@@ -46,6 +51,17 @@ def atlas(
     facts: Annotated[
         Path | None, typer.Option(help="why, report: a .csv table of facts, the first column the models.")
     ] = None,
+    sensitivity: Annotated[
+        bool | None,
+        typer.Option("--sensitivity", help="why: with other stimuli, distances, cohorts and groupings too."),
+    ] = None,
+    cohort: Annotated[
+        str | None,
+        typer.Option(
+            help="why --sensitivity: the fact whose levels are left out in turn.",
+            show_default="family or architecture",
+        ),
+    ] = None,
     fact: Facts = None,
     dtype: Dtype = None,
     device: Device = None,
@@ -65,6 +81,8 @@ def atlas(
     only_with(action in ("nearest", "map", "why", "report"), "with nearest, map, why and report", by=by)
     only_with(action == "nearest", "with nearest", n=n)
     only_with(action in ("why", "report"), "with why and report", facts=facts)
+    only_with(action == "why", "with why", sensitivity=sensitivity)
+    only_with(action == "why" and bool(sensitivity), "with why --sensitivity", cohort=cohort)
     only_with(action == "report", "with report", out=out)
     only_with(action == "map", "with map", figure=figure)
     opened = Atlas(at, **asked(stimuli=reference))
@@ -91,7 +109,11 @@ def atlas(
     shown: dict[str, Callable[[], None]] = {
         "list": lambda: _list(opened),
         "map": lambda: _map(opened, figure, **asked(by=by)),
-        "why": lambda: _why(opened, facts, **asked(by=by)),
+        "why": lambda: (
+            _sensitivity(opened, facts, cohort, **asked(by=by))
+            if sensitivity
+            else _why(opened, facts, **asked(by=by))
+        ),
         "report": lambda: _report(opened, facts, out or Path("atlas.html"), **asked(by=by)),
     }
     shown[action]()
@@ -125,14 +147,47 @@ def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
 
 def _why(opened: Atlas, table: Path | None, **options: str) -> None:
     found = opened.why(_table(table), **options)
-    columns = ["importance", "conditional", "partial", "p", "q"]
+    columns = ["conditional", "share", "p", "q", "alone"]
     rows = [
-        [str(row["facts"]), *(f"{row[c]:.3f}" for c in columns)] for _, row in found.to_frame().iterrows()
+        [
+            str(row["facts"]),
+            f"{row['importance']:.3f}{_range(row['low'], row['high'])}",
+            *(_figure(row[c]) for c in columns),
+        ]
+        for _, row in found.to_frame().iterrows()
     ]
     title = f"{found.n_models} models by {found.by}: facts explain ρ = {found.score:.2f} of the distances"
-    show_table(["facts", *columns], rows, names=["facts"], title=title)
+    show_table(["facts", "importance", *columns], rows, names=["facts"], title=title)
     notes = [f"{fact} was left out: it is {why}." for fact, why in found.left_out.items()]
-    show_notes(["p: by permuting models, given all the other facts. q: corrected for their number.", *notes])
+    if bool((found.p != found.p).any()):
+        notes.insert(0, "–: so few models do not tell that fact from all the others together.")
+    show_notes([P_IN_WORDS, *notes])
+
+
+def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: str) -> None:
+    found = opened.sensitivity(_table(table), **asked(cohort=cohort), **options)
+    leaders = found.leaders()
+    rows = [
+        [row.choice, row.analysis, str(row.models), row.leader, "yes" if row.same else "no"]
+        for row in leaders.itertuples()
+    ]
+    columns = ["choice", "analysis", "models", "leads", "as in the first"]
+    show_table(
+        columns, rows, names=["choice", "analysis", "leads"], title="Which facts lead, if one chose otherwise"
+    )
+    frame = found.to_frame()
+    rows = [
+        [
+            row.fact,
+            _figure(row.main),
+            f"{row.least:.3f} to {row.most:.3f}",
+            f"{row.leads} of {row.analyses}",
+            f"{row.found} of {row.tested}",
+        ]
+        for row in frame.itertuples()
+    ]
+    columns = ["fact", "importance", "over all analyses", "leads", "q ≤ 0.05"]
+    show_table(columns, rows, names=["fact"], title="Facts over all analyses")
 
 
 def _report(opened: Atlas, table: Path | None, out: Path, **options: Option) -> None:
@@ -155,3 +210,11 @@ def _table(path: Path | None) -> pd.DataFrame | None:
 def _text(value: object) -> str:
     missing = value is None or (isinstance(value, float) and value != value)
     return "–" if missing else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _figure(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}"
+
+
+def _range(low: float, high: float) -> str:
+    return "" if low != low else f" ({low:.3f} to {high:.3f})"

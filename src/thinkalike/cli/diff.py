@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +13,18 @@ from thinkalike.cli.named import SYSTEMS, parse_systems
 from thinkalike.cli.options import (
     BatchSize,
     Bos,
+    Chat,
     Device,
     Dtype,
     Figure,
     Pooling,
     Seed,
     Site,
+    SystemTurn,
     asked,
     batch_size_of,
     draw,
+    only_with,
     place,
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
@@ -30,6 +34,12 @@ from thinkalike.types import Option
 if TYPE_CHECKING:
     import pandas as pd
 
+BaseChat = Annotated[
+    bool, typer.Option("--base-chat", help="Chat template for BASE alone; --chat is for both.")
+]
+TunedChat = Annotated[
+    bool, typer.Option("--tuned-chat", help="Chat template for TUNED alone; --chat is for both.")
+]
 Out = Annotated[Path | None, place("Write tables: OUT-layers and OUT-features, .csv and .parquet.")]
 
 
@@ -45,6 +55,10 @@ def diff(
     pooling: Pooling = None,
     site: Site = None,
     bos: Bos = None,
+    chat: Chat = False,
+    base_chat: BaseChat = False,
+    tuned_chat: TunedChat = False,
+    system_turn: SystemTurn = None,
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
@@ -56,8 +70,24 @@ def diff(
 
     shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
     extraction = _extraction(pooling, site, bos, dtype, device, batch_size)
-    parse_systems([base])
-    found = run(base, tuned, shown, extraction=extraction, **asked(seed=seed))
+    only_with(
+        chat or base_chat or tuned_chat, "with --chat, --base-chat or --tuned-chat", system_turn=system_turn
+    )
+    framed = asked(chat=True, system_turn=system_turn)
+    ((base_name, base_source),), ((tuned_name, tuned_source),) = (
+        parse_systems([one]).items() for one in (base, tuned)
+    )
+    found = run(
+        base_source,
+        tuned_source,
+        shown,
+        extraction=extraction,
+        base_extraction=framed if chat or base_chat else None,
+        tuned_extraction=framed if chat or tuned_chat else None,
+        **asked(seed=seed),
+    )
+    if base_name != tuned_name:
+        found = replace(found, base=base_name, tuned=tuned_name)
     columns = ["tau", "rsa", "cka"]
     rows = [[str(r["layer"]), *(_ranged(r, c) for c in columns)] for _, r in found.layers.iterrows()]
     title = f"{found.base} → {found.tuned}: how alike a layer stayed"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,22 +14,34 @@ from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
 from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
 from thinkalike.options import whole_number
 from thinkalike.populations.atlas_store import INDEX, AtlasStore
-from thinkalike.populations.between_models import FEATURES, Distances, between_models
+from thinkalike.populations.between_models import FEATURES, MODEL_DISTANCES, Distances, between_models
 from thinkalike.populations.fingerprint_files import fingerprint_bytes, fingerprint_from
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.fingerprinting import fingerprint
 from thinkalike.populations.mean_tau import Single, compact, compact_tau, mean_tau_matrix
 from thinkalike.populations.model_maps import ModelMap, model_map
 from thinkalike.populations.model_trees import ModelTree, model_tree
-from thinkalike.populations.reference_sets import WORDS, reference
+from thinkalike.populations.reference_sets import DIGESTS, WORDS, reference
 from thinkalike.types import Facts, Option
 
 if TYPE_CHECKING:
-    from thinkalike.populations.why import Why
+    from thinkalike.populations.why import Groups, Why
+    from thinkalike.populations.why_sensitivity import WhyAnalysis, WhySensitivity
 
 BUNDLED = Path(__file__).with_name("bundled_fingerprints")
 CANDIDATES = 50
 """Models that are looked at exactly, after the short vectors have found them"""
+
+
+class KeptIndex(NamedTuple):
+    """The index file."""
+
+    names: list[str]
+    files: dict[str, str]
+    """Each with what it was when the index was written"""
+    stamp: str | None
+    """Of the folder"""
+    vectors: Single
 
 
 class Atlas:
@@ -58,13 +70,14 @@ class Atlas:
         self.is_bundled = address is None
         self.store = AtlasStore.at(BUNDLED if address is None else address)
         self._read: dict[str, Fingerprint] = {}
+        self._kept: KeptIndex | None = None
 
     def __repr__(self) -> str:
         where = "bundled models" if self.is_bundled else self.store.address
         return f"Atlas({where}: {len(self.names)} models on {self.stimuli})"
 
     def __len__(self) -> int:
-        return len(self.store.names(self.stimuli))
+        return len(self.store.stamps(self.stimuli))
 
     def __getitem__(self, name: str) -> Fingerprint:
         """The fingerprint of that model."""
@@ -82,8 +95,7 @@ class Atlas:
         """All of them, or those of `names`."""
         if names is not None:
             return [self[name] for name in names]
-        files = self.store.names(self.stimuli)
-        return [self._at(f"{self.store.root}/{self.stimuli}/{file}") for file in files]
+        return [self._at(self._place(file)) for file in self.store.stamps(self.stimuli)]
 
     def add(self, model: Fingerprint | str | os.PathLike[str] | Any, **options: Option) -> Fingerprint:
         """Make the fingerprint of a model, or take one or its file, and keep it.
@@ -106,17 +118,18 @@ class Atlas:
                 f"{made.name} has a layer without importances (all its vectors may be equal), so it cannot "
                 "stand beside others: leave that layer out."
             )
-        self.store.write(self.store.path(self.stimuli, made.name), fingerprint_bytes(made))
-        self._forget()
+        path = self.store.path(self.stimuli, made.name)
+        self.store.write(path, fingerprint_bytes(made))
+        self._read[path] = made
         return made
 
     def remove(self, name: str) -> None:
         """Take a model out."""
         if self.is_bundled:
             raise InvalidInput("The bundled fingerprints stay as they are.")
-        found = self[name]
-        self.store.remove(self.store.path(self.stimuli, found.name))
-        self._forget()
+        path = self.store.path(self.stimuli, self[name].name)
+        self.store.remove(path)
+        del self._read[path]
 
     def nearest(self, model: str | Fingerprint, n: int = 5, *, by: str = FEATURES) -> pd.DataFrame:
         """The models most alike, the nearest first, with their distance.
@@ -128,6 +141,7 @@ class Atlas:
             whichever is more, and their distances are exact; by others every model is looked at.
         """
         n = whole_number("n", n, 1)
+        names, vectors = self._index()  # first: it forgets what another has replaced
         own = self[model] if isinstance(model, str) else model
         if own.reference != self.stimuli:
             raise InvalidInput(
@@ -137,7 +151,6 @@ class Atlas:
         if by != FEATURES:
             others = [one for one in self.fingerprints() if one.name != own.name]
             return between_models([own, *others], by=by).nearest(own.name, n)
-        names, vectors = self._index()
         guessed = compact_tau(compact(own.profile.mean_importance), vectors)
         order = np.argsort(-guessed, kind="stable")[: max(CANDIDATES, 10 * n) + 1]
         others = [self[names[k]] for k in order if names[k] != own.name]
@@ -177,6 +190,53 @@ class Atlas:
 
         return why(self.distances(by=by), self.facts(table), **options)
 
+    def sensitivity(
+        self,
+        table: pd.DataFrame | None = None,
+        *,
+        by: str = FEATURES,
+        groups: Groups | None = None,
+        cohort: str | None = None,
+        n_permutations: int = 199,
+        seed: int = 0,
+    ) -> WhySensitivity:
+        """Ask why again with other stimuli, distances, cohorts and groupings of facts.
+
+        Parameters
+        ----------
+        by, groups : of the main analysis; see `why`.
+        cohort : the fact each of whose levels is left out in turn: family, or else architecture, when None.
+        """
+        from thinkalike.populations.why_sensitivity import why_sensitivity
+
+        facts = self.facts(table)
+        return why_sensitivity(
+            self._analyses(facts, by, groups, cohort), facts, n_permutations=n_permutations, seed=seed
+        )
+
+    def _analyses(
+        self, facts: pd.DataFrame, by: str, groups: Groups | None, cohort: str | None
+    ) -> Iterator[WhyAnalysis]:
+        from thinkalike.populations.why_sensitivity import (
+            WhyAnalysis,
+            cohort_fact,
+            other_cohorts,
+            other_groupings,
+        )
+
+        main = self.distances(by=by)
+        yield WhyAnalysis("main", f"{self.stimuli}, {by}", main, groups)
+        for name in (name for name in DIGESTS if name != self.stimuli):
+            elsewhere = Atlas(None if self.is_bundled else self.store.address, stimuli=name)
+            if set(main.names) <= set(elsewhere.names):
+                yield WhyAnalysis("stimuli", name, elsewhere.distances(by=by).among(main.names), groups)
+        for other in (other for other in MODEL_DISTANCES if other != by):
+            yield WhyAnalysis("distance", other, self.distances(by=other), groups)
+        levels = cohort_fact(facts, cohort)
+        if levels is not None:
+            yield from other_cohorts(main, facts, levels, groups)
+        yield from other_groupings(main, facts, groups)
+
     def _made(self, model: Any, options: Mapping[str, Any]) -> Fingerprint:
         path = Path(model) if isinstance(model, (str, os.PathLike)) else None
         is_file = path is not None and path.suffix == ".npz" and path.is_file()
@@ -187,12 +247,8 @@ class Atlas:
             raise InvalidInput(f"{next(iter(options))}= is for models, and this is a fingerprint already.")
         return made
 
-    def _forget(self) -> None:
-        """What was read, and an index that cannot know by itself that it is old."""
-        self._read.clear()
-        place = f"{self.store.root}/{self.stimuli}{INDEX}"
-        if not self.store.is_local and self.store.files.exists(place):
-            self.store.remove(place)
+    def _place(self, file: str) -> str:
+        return f"{self.store.root}/{self.stimuli}/{file}"
 
     def _at(self, path: str) -> Fingerprint:
         if path not in self._read:
@@ -200,31 +256,46 @@ class Atlas:
         return self._read[path]
 
     def _index(self) -> tuple[list[str], Single]:
-        """Names and short vectors of all models, from the index file where it is of these fingerprints."""
+        """Names and short vectors of all models: from the index file, less what changed since it was written.
+
+        Only fingerprints that came or were replaced are read, so that adding one costs one.
+        """
         place, stamp = f"{self.store.root}/{self.stimuli}{INDEX}", self.store.stamp(self.stimuli)
-        kept = self._kept_index(place)
-        if kept is not None and stamp is not None and kept[2].get("stamp") == stamp:
-            return kept[0], kept[1]
-        files = self.store.names(self.stimuli)
-        if kept is not None and kept[2]["files"] == files and stamp is None:
-            return kept[0], kept[1]
-        found = self.fingerprints()
+        kept = self._kept if self._kept is not None else self._kept_index(place)
+        stamps = None
+        if kept is None or stamp is None or kept.stamp != stamp:
+            stamps = self.store.stamps(self.stimuli)
+        if kept is not None and (stamps is None or kept.files == stamps):
+            self._kept = kept
+            return kept.names, kept.vectors
+        assert stamps is not None
         width = len(reference(self.stimuli).features.columns)
-        vectors = np.array([compact(one.profile.mean_importance) for one in found], dtype=np.float32)
-        vectors = vectors.reshape(len(found), width * (width - 1))
-        names = [one.name for one in found]
+        vectors = np.zeros((len(stamps), width * (width - 1)), dtype=np.float32)
+        names = [""] * len(stamps)
+        known = {} if kept is None else {file: k for k, file in enumerate(kept.files)}
+        for place_of, (file, now) in enumerate(stamps.items()):
+            if kept is not None and kept.files.get(file) == now:
+                names[place_of], vectors[place_of] = kept.names[known[file]], kept.vectors[known[file]]
+                continue
+            if kept is not None and file in kept.files:
+                self._read.pop(self._place(file), None)  # another one of the same name
+            one = self._at(self._place(file))
+            names[place_of], vectors[place_of] = one.name, compact(one.profile.mean_importance)
+        self._kept = KeptIndex(names, stamps, stamp, vectors)
         if not self.is_bundled and names:
-            about: Facts = {"names": names, "files": files, "stamp": stamp}
+            about: Facts = {"names": names, "files": stamps, "stamp": stamp}
             self.store.write(place, with_seal(packed_arrays({"vectors": vectors}, about=about), last=True))
         return names, vectors
 
-    def _kept_index(self, place: str) -> tuple[list[str], Single, Facts] | None:
+    def _kept_index(self, place: str) -> KeptIndex | None:
         """The index as it was last written; None if there is none, or not a whole one: it is made anew."""
         try:
             data = self.store.read(place)
             if seal_of(data) is None:
                 return None
             arrays, about = unpacked_arrays(data)
-            return list(about["names"]), arrays["vectors"], about
-        except (DamagedFile, ValueError, KeyError):
+            names, files, vectors = list(about["names"]), dict(about["files"]), arrays["vectors"]
+            is_whole = len(names) == len(files) == len(vectors)
+            return KeptIndex(names, files, about.get("stamp"), vectors) if is_whole else None
+        except (DamagedFile, ValueError, TypeError, KeyError):
             return None

@@ -1,7 +1,7 @@
 """Where an atlas keeps its fingerprints: a folder, or an address of an object store; one file each.
 
     ATLAS/words-1/NAME.npz     a fingerprint
-    ATLAS/words-1.index.npz    short vectors of them all, made from the files whenever these have changed
+    ATLAS/words-1.index.npz    short vectors of them all; files that came or changed since are read again
 
 A fingerprint is written whole or not at all, and nothing else has to be kept in step: two may add at once.
 """
@@ -21,6 +21,8 @@ from thinkalike.files import file_name, write_bytes, writing
 from thinkalike.populations.fingerprint_files import SUFFIX
 
 INDEX = ".index" + SUFFIX
+CHANGING = ("ETag", "etag", "size", "mtime", "LastModified", "last_modified", "created")
+"""What file systems say of a file that is another when the file is"""
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,20 @@ class AtlasStore:
         """Where the fingerprint of a system is."""
         return f"{self.root}/{reference}/{file_name(name)}{SUFFIX}"
 
-    def names(self, reference: str) -> list[str]:
-        """The files of all fingerprints, sorted."""
+    def stamps(self, reference: str) -> dict[str, str]:
+        """The files of all fingerprints, sorted, each with what changes when it is replaced."""
         folder = f"{self.root}/{reference}"
-        if self.is_local:
-            found = os.listdir(folder) if os.path.isdir(folder) else []
-        else:
-            self.files.invalidate_cache()
-            found = (
-                [path.rpartition("/")[2] for path in self.files.ls(folder, detail=False)]
-                if self.files.exists(folder)
-                else []
-            )
-        return sorted(name for name in found if name.endswith(SUFFIX) and not name.startswith("."))
+        found = _here(folder) if self.is_local else self._there(folder)
+        return {name: found[name] for name in sorted(found) if name.endswith(SUFFIX) and name[0] != "."}
+
+    def _there(self, folder: str) -> dict[str, str]:
+        self.files.invalidate_cache()
+        if not self.files.exists(folder):
+            return {}
+        return {
+            str(one["name"]).rpartition("/")[2]: " ".join(str(one[k]) for k in CHANGING if k in one)
+            for one in self.files.ls(folder, detail=True)
+        }
 
     def stamp(self, reference: str) -> str | None:
         """What changes whenever a fingerprint comes, goes or is replaced; None where nothing says so."""
@@ -90,3 +93,10 @@ class AtlasStore:
     def remove(self, path: str) -> None:
         with writing(path):
             self.files.rm_file(path)
+
+
+def _here(folder: str) -> dict[str, str]:
+    if not os.path.isdir(folder):
+        return {}
+    with os.scandir(folder) as files:
+        return {one.name: f"{(about := one.stat()).st_mtime_ns} {about.st_size}" for one in files}

@@ -84,6 +84,11 @@ class Distances:
         names = np.array(self.names, dtype=object)
         return pd.DataFrame({"a": names[first], "b": names[second], "distance": self.values[first, second]})
 
+    def among(self, names: Sequence[str]) -> Distances:
+        """Of some of the models."""
+        places = [self.names.index(name) for name in names]
+        return Distances(self.by, tuple(names), self.values[np.ix_(places, places)])
+
     def nearest(self, name: str, n: int = 5) -> pd.DataFrame:
         """The `n` nearest models, nearest first."""
         if name not in self.names:

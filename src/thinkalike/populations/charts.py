@@ -1,14 +1,19 @@
-"""Charts of populations: a map and a tree of models."""
+"""Charts of populations: a map and a tree of models, features over training."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from thinkalike.charts.group_charts import dendrogram, model_map
+from thinkalike.charts.population_charts import feature_lines
 from thinkalike.charts.theme import get_theme, themed
 from thinkalike.populations.model_maps import ModelMap
 from thinkalike.populations.model_trees import ModelTree
 from thinkalike.types import Chart
+
+CORNERS = 33
+"""Of an ellipse as it is drawn"""
 
 
 def map_chart(found: ModelMap, groups: pd.Series | None = None, *, theme: str = "light") -> Chart:
@@ -16,7 +21,20 @@ def map_chart(found: ModelMap, groups: pd.Series | None = None, *, theme: str = 
     data = found.to_frame().rename(columns={"model": "system"})
     data["group"] = "models" if groups is None else [str(groups.get(name, "–")) for name in found.names]
     title = f"{len(found.names)} models by {found.by} (stress {found.stress:.2f})"
-    return themed(model_map(data, title=title, theme=get_theme(theme)), get_theme(theme))
+    rounds = None if found.folds is None else _rounds(data)
+    return themed(model_map(data, ellipses=rounds, title=title, theme=get_theme(theme)), get_theme(theme))
+
+
+def _rounds(data: pd.DataFrame) -> pd.DataFrame:
+    """The ellipse of each model as corners of a line."""
+    turn = np.linspace(0, 2 * np.pi, CORNERS)
+    rows = []
+    for one in data.itertuples():
+        along, across = one.semi_axis * np.cos(turn), one.other_semi_axis * np.sin(turn)
+        x = one.x + along * np.cos(one.angle) - across * np.sin(one.angle)
+        y = one.y + along * np.sin(one.angle) + across * np.cos(one.angle)
+        rows.append(pd.DataFrame({"system": one.system, "corner": range(CORNERS), "x": x, "y": y}))
+    return pd.concat(rows, ignore_index=True)
 
 
 def tree_chart(found: ModelTree, groups: pd.Series | None = None, *, theme: str = "light") -> Chart:
@@ -32,3 +50,8 @@ def tree_chart(found: ModelTree, groups: pd.Series | None = None, *, theme: str 
     title = f"{len(names)} models by {found.by}, average linkage"
     chart = dendrogram(pd.DataFrame(corners), leaves, title=title, theme=get_theme(theme))
     return themed(chart, get_theme(theme))
+
+
+def trace_chart(strengths: pd.DataFrame, *, theme: str = "light") -> Chart:
+    """A line for every feature over training, one picture a layer."""
+    return themed(feature_lines(strengths, theme=get_theme(theme)), get_theme(theme))

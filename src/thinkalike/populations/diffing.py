@@ -75,6 +75,7 @@ def diff(
     stimuli: Stimuli | None = None,
     *,
     extraction: Facts | None = None,
+    base_extraction: Facts | None = None,
     tuned_extraction: Facts | None = None,
     resamples: int = 20,
     seed: int = 0,
@@ -85,7 +86,8 @@ def diff(
     ----------
     base, tuned : models by name, their activations, or mappings of layers to arrays.
     stimuli : what both are shown; 200 sentences of the default grammar when None.
-    extraction, tuned_extraction : options of `extract` for both, and what is different for `tuned`.
+    extraction, base_extraction, tuned_extraction : options of `extract` for both, and what is different for
+        one of them: `tuned_extraction={"chat": True}` shows the child each text in its chat template.
     resamples, seed : for the range of τ_w; of everything that is drawn.
 
     Returns
@@ -105,9 +107,10 @@ def diff(
     From base to tuned size gained strength in layer 1.
     """
     stimuli = Stimuli.from_grammar(seed=seed) if stimuli is None else stimuli
-    own = {**(extraction or {})}
-    first = as_activations(base, stimuli, own, "base")
-    second = as_activations(tuned, stimuli, {**own, **(tuned_extraction or {})}, "tuned")
+    first, second = (
+        as_activations(one, stimuli, {**(extraction or {}), **(own or {})}, name)
+        for one, own, name in ((base, base_extraction, "base"), (tuned, tuned_extraction, "tuned"))
+    )
     if first.system == second.system:
         second = replace(second, system=f"{second.system} (tuned)")
     if first.layers != second.layers:

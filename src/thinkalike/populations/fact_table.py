@@ -31,12 +31,14 @@ class FactTable:
     ----------
     features : DataFrame (n_models, n_facts), numbers or unordered categories
     columns : (n_pairs, n_facts) squared differences, each between 0 and 1
+    places : of each fact columns (n_models, n_columns): the number itself, or 1 where a model has a level
     left_out : fact → why it says nothing here
     """
 
     features: pd.DataFrame
     coded: FeatureDifferences
     columns: Floats = field(repr=False)
+    places: tuple[Floats, ...] = field(repr=False)
     left_out: Mapping[str, str]
 
     @property
@@ -72,11 +74,20 @@ def fact_table(facts: pd.DataFrame) -> FactTable:
     coded = code_features(features, ordered="minmax")
     pairs = Pairs.of(len(facts))
     squared = np.stack([f.squared_differences(pairs.i, pairs.j) for f in coded.features], axis=1)
-    return FactTable(features, coded, squared.astype(np.float64), left_out)
+    places = tuple(_places(features[name]) for name in features)
+    return FactTable(features, coded, squared.astype(np.float64), places, left_out)
+
+
+def _places(column: pd.Series) -> Floats:
+    if pd.api.types.is_numeric_dtype(column):
+        values = column.to_numpy(np.float64)
+        return ((values - values.mean()) / values.std())[:, None]
+    codes, levels = pd.factorize(column)
+    return np.eye(len(levels))[codes]
 
 
 def group_facts(
-    table: FactTable, groups: Mapping[str, Sequence[str]] | None = None
+    table: FactTable, groups: Mapping[str, Sequence[str]] | None = None, *, together: float = TOGETHER
 ) -> dict[str, tuple[str, ...]]:
     """Group → facts: those given and the rest one by one; when None, facts that go together as one."""
     if groups is not None:
@@ -92,7 +103,7 @@ def group_facts(
         return {table.names[0]: table.names}
     apart = 1 - np.abs(np.corrcoef(table.columns.T))
     np.fill_diagonal(apart, 0.0)
-    labels = fcluster(linkage(squareform(apart, checks=False), "average"), 1 - TOGETHER, "distance")
+    labels = fcluster(linkage(squareform(apart, checks=False), "average"), 1 - together, "distance")
     found = [
         tuple(n for n, label in zip(table.names, labels, strict=True) if label == k) for k in set(labels)
     ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -17,10 +17,7 @@ from thinkalike.options import one_name
 from thinkalike.populations.diffing import LEVEL, as_activations
 from thinkalike.populations.layer_changes import parted_strengths, strength_changes
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts
-
-if TYPE_CHECKING:
-    import altair as alt
+from thinkalike.types import Chart, Facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,28 +53,11 @@ class Trace:
         """What changed from one checkpoint to the next, beyond chance."""
         return self.changes[self.changes["p_holm"] <= LEVEL].reset_index(drop=True)
 
-    def plot(self, *, theme: str = "light") -> alt.FacetChart:
+    def plot(self, *, theme: str = "light") -> Chart:
         """A line for every feature over training, one picture a layer."""
-        import altair as alt
+        from thinkalike.populations.charts import trace_chart
 
-        from thinkalike.charts.theme import get_theme, themed
-
-        look = get_theme(theme)
-        features = list(dict.fromkeys(self.strengths["feature"]))
-        lines = (
-            alt.Chart(self.strengths)
-            .mark_line(point=True)
-            .encode(
-                x=alt.X("step:Q", title="training step"),
-                y=alt.Y("strength:Q"),
-                color=alt.Color(
-                    "feature:N", scale=alt.Scale(domain=features, range=look.system_colors(len(features)))
-                ),
-                tooltip=["checkpoint:N", "layer:N", "feature:N", alt.Tooltip("strength:Q", format=".3f")],
-            )
-            .properties(width=220, height=160)
-        )
-        return themed(lines.facet("layer:N", columns=3), look)
+        return trace_chart(self.strengths, theme=theme)
 
 
 @one_name

@@ -2,8 +2,8 @@
 
 The target is the squared distance between models, the features are whether or by how much two models differ
 in a fact. `importance` is how much ρ falls when a fact is shuffled over pairs, `conditional` how much a fit
-without it is worse: what it adds to the others. Both are of the models at hand. p comes from permuting models
-(`inference.dyads`).
+without it is worse: what it adds to the others. Ranges leave models out, part by part.
+p comes from permuting models and asks for places rather than for distances (`inference.redundancy`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from scipy.stats import false_discovery_control
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.dyads import dyad_tests
+from thinkalike.inference.jackknife import jackknife_range, left_out
+from thinkalike.inference.redundancy import place_tests
 from thinkalike.labels import Floats
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
 from thinkalike.populations.between_models import Distances
@@ -28,6 +29,10 @@ SHUFFLES = 100
 """Of a fact over pairs, for its importance"""
 FEWEST = 8
 """Models below which nothing is tested"""
+PARTS = 10
+"""Parts of the models that are left out in turn, for ranges"""
+
+Groups = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,8 +44,12 @@ class Why:
     by : which distance was explained
     score : ρ between predicted and given distances, on the same models
     importance, conditional : (n_groups,) how much ρ falls without a group of facts
-    partial, p, q : (n_groups,) partial correlation with the distances, its p by permuting models, and that
-        corrected for the number of groups (Benjamini and Hochberg)
+    low, high : (n_groups,) the 95 % range of `importance` over other models; NaN if none was asked for, and
+        where the importance is exactly 0
+    share : (n_groups,) of what the other facts leave of the distances, the part that a group explains
+    p, q : (n_groups,) of `share`, by permuting models; q is corrected for the number of groups (Benjamini and
+        Hochberg). NaN where a group cannot be told apart from the others among so few models
+    alone : (n_groups,) p of a group as if there were no other facts
     left_out : fact → why it was not used
     """
 
@@ -50,9 +59,12 @@ class Why:
     score: float
     importance: Floats = field()
     conditional: Floats = field()
-    partial: Floats = field()
+    low: Floats = field()
+    high: Floats = field()
+    share: Floats = field()
     p: Floats = field()
     q: Floats = field()
+    alone: Floats = field()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -63,16 +75,8 @@ class Why:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per group of facts, the most important first."""
-        frame = pd.DataFrame(
-            {
-                "facts": list(self.groups),
-                "importance": self.importance,
-                "conditional": self.conditional,
-                "partial": self.partial,
-                "p": self.p,
-                "q": self.q,
-            }
-        )
+        columns = ("importance", "low", "high", "conditional", "share", "p", "q", "alone")
+        frame = pd.DataFrame({"facts": list(self.groups), **{name: getattr(self, name) for name in columns}})
         return frame.sort_values("importance", ascending=False, ignore_index=True)
 
 
@@ -81,8 +85,9 @@ def why(
     distances: Distances,
     facts: pd.DataFrame,
     *,
-    groups: Mapping[str, Sequence[str]] | None = None,
+    groups: Groups | None = None,
     n_permutations: int = 999,
+    ranges: bool = True,
     seed: int = 0,
 ) -> Why:
     """Explain distances between models by facts about them.
@@ -93,6 +98,7 @@ def why(
     groups : name → facts that are asked about as one. When None, facts whose differences correlate above 0.8
         over pairs of models are one group: no regression tells them apart. {} for none.
     n_permutations : orders of the models; 0 for no test.
+    ranges : whether to look how importances move when models are left out.
     """
     whole_number("n_permutations", n_permutations, 0)
     whole_number("seed", seed, 0, LARGEST_SEED)
@@ -105,26 +111,74 @@ def why(
         )
     table = fact_table(facts.loc[list(distances.names)])
     named = group_facts(table, groups)
-    values, target = distances.values, squareform(distances.values, checks=False) ** 2
-    model = _fit(table, values)
-    several = {name: list(own) for name, own in named.items() if len(own) > 1}
-    found, alone = (
-        model.importance(table.features, values, method=method, groups=several, n_permutations=SHUFFLES)[
-            list(named)
-        ].to_numpy()
-        for method in ("permutation", "drop")
+    values = distances.values
+    model = _fit(table.features, values)
+    nothing = np.full(len(named), np.nan)
+    found = _importance(model, table.features, values, named)
+    ends = _range(found, table, values, named, seed) if ranges else (nothing, nothing)
+    columns = [np.column_stack([_column(table, fact) for fact in own]) for own in named.values()]
+    target = squareform(values, checks=False)
+    given, alone = (
+        place_tests(target, columns, alone=marginal, n_permutations=n_permutations, seed=seed)
+        for marginal in (False, True)
     )
-    places = [[table.names.index(fact) for fact in own] for own in named.values()]
-    tests = dyad_tests(target, table.columns, places, n_permutations=n_permutations, seed=seed)
-    p = np.array([test.p if n_permutations else np.nan for test in tests])
-    q = np.full(len(p), np.nan)
+    p = np.array([test.p for test in given])
+    q = nothing.copy()
     q[np.isfinite(p)] = false_discovery_control(p[np.isfinite(p)])
-    partial = np.array([test.partial for test in tests])
-    score = float(model.score(table.features, values))
     return Why(
-        distances.by, len(distances.names), named, score, found, alone, partial, p, q, dict(table.left_out)
+        by=distances.by,
+        n_models=len(distances.names),
+        groups=named,
+        score=float(model.score(table.features, values)),
+        importance=found,
+        conditional=_importance(model, table.features, values, named, method="drop"),
+        low=ends[0],
+        high=ends[1],
+        share=np.array([test.share for test in given]),
+        p=p,
+        q=q,
+        alone=np.array([test.p for test in alone]),
+        left_out=dict(table.left_out),
     )
 
 
-def _fit(table: FactTable, distances: Floats) -> MLEM:
-    return MLEM(distance="precomputed", ordered="minmax").fit(table.features, distances)
+def _fit(features: pd.DataFrame, distances: Floats) -> MLEM:
+    return MLEM(distance="precomputed", ordered="minmax").fit(features, distances)
+
+
+def _importance(
+    model: MLEM,
+    features: pd.DataFrame,
+    distances: Floats,
+    groups: Mapping[str, Sequence[str]],
+    method: str = "permutation",
+) -> Floats:
+    several = {name: list(own) for name, own in groups.items() if list(own) != [name]}
+    found = model.importance(features, distances, method=method, groups=several, n_permutations=SHUFFLES)
+    return found[list(groups)].to_numpy()
+
+
+def _range(
+    found: Floats, table: FactTable, distances: Floats, groups: Mapping[str, Sequence[str]], seed: int
+) -> tuple[Floats, Floats]:
+    """The ends of the range of importances, from leaving models out.
+
+    Weights are not negative, and where one is 0 the importance is exactly 0 with and without most models:
+    such a range would have no width, so there is none.
+    """
+    without = []
+    for kept in left_out(None, len(distances), parts=PARTS, seed=seed):
+        features = table.features.iloc[kept]
+        features = features.loc[:, [len(features[name].unique()) > 1 for name in features]]
+        own = {name: [f for f in facts if f in features] for name, facts in groups.items()}
+        own = {name: facts for name, facts in own.items() if facts}
+        some = distances[np.ix_(kept, kept)]
+        values = _importance(_fit(features, some), features, some, own)
+        by_name = dict(zip(own, values, strict=True))
+        without.append([by_name.get(name, 0.0) for name in groups])
+    low, high, _ = jackknife_range(found, np.array(without))
+    return np.where(found == 0, np.nan, low), np.where(found == 0, np.nan, high)
+
+
+def _column(table: FactTable, fact: str) -> Floats:
+    return table.places[table.names.index(fact)]

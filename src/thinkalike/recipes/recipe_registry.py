@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "nano", "real", "paper")
 """Under a minute; the bundled models; pretrained ones that packages carry; the models of the paper"""
 SALLE = "Salle, Jalouzot, Lan, Chemla and Lakretz 2024, What Makes Two Language Models Think Alike?"
+SALLE_3 = "Jalouzot, Pallier, Chemla and Lakretz 2026, What Makes Two Language Models Think Alike?, version 3"
 BROWN = (
     "Brown, Godfrey, Konz, Tu and Kvinge 2023, Understanding the Inner Workings of Language Models "
     "Through Representation Dissimilarity"
@@ -74,6 +75,13 @@ _TABLE = (
         citation=SALLE,
         shows="Beyond the figures",
         module="thinkalike.recipes.salle2024_causal",
+    ),
+    Recipe(
+        name="salle2026",
+        title="What makes the models of a population alike?",
+        citation=SALLE_3,
+        shows="Distances between models, their map, and facts that explain them",
+        module="thinkalike.recipes.salle2026",
     ),
     Recipe(
         name="brown2023-activations",

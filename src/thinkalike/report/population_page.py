@@ -109,11 +109,22 @@ def _any_fact(facts: pd.DataFrame) -> bool:
 
 
 def _reasons(found: Why) -> list[list[str]]:
-    columns = ["importance", "conditional", "partial", "p", "q"]
     return [
-        [str(row["facts"]), *(f"{row[name]:.3f}".replace("-", "−") for name in columns)]
+        [
+            str(row["facts"]),
+            _figure(row["importance"]) + _range(row["low"], row["high"]),
+            *(_figure(row[name]) for name in ("conditional", "share", "p", "q", "alone")),
+        ]
         for _, row in found.to_frame().iterrows()
     ]
+
+
+def _range(low: float, high: float) -> str:
+    return "" if low != low else f" ({_figure(low)} to {_figure(high)})"
+
+
+def _figure(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}".replace("-", "−")
 
 
 def _map(found: ModelMap) -> Json:

@@ -110,8 +110,8 @@ class Stimuli:
         n_sentences, seed : how many, and of the choice.
         grammar : "untangled" (the default, in which part of speech, position from either end, length and
             question come apart), "salle2024" (Salle et al. 2024, Table S1), "clauses" (passives,
-            conjunctions, prepositional phrases, relative clauses), or the path of a TOML file with rules of
-            one's own.
+            conjunctions, prepositional phrases, relative clauses), "relative" (relative clauses alone), or
+            the path of a TOML file with rules of one's own.
         lexicon : TOML file with words of one's own instead of the grammar's.
         items : "words" or "sentences"; None leaves it to the grammar.
         balance : choose the sentences so that the feature differences correlate less.

@@ -83,9 +83,8 @@ function showNearest() {
     .sort((a, b) => DATA.distances[own][a] - DATA.distances[own][b]).slice(0, 10);
   byId("nearest").replaceChildren(...order.map((k) => {
     const row = document.createElement("tr"), link = document.createElement("a");
-    link.href = "#pair";
+    link.href = address(own, k);
     link.textContent = "see this pair";
-    link.addEventListener("click", () => pair(own, k));
     [DATA.names[k], DATA.distances[own][k].toFixed(3), link].forEach((cell) => {
       const made = document.createElement("td");
       made.append(cell);
@@ -148,10 +147,47 @@ function drawPair() {
     `${DATA.names[b]}:${DATA.layers[b][j]} (${value.toFixed(2)}), which care most about ${first(rows[i])} and ${first(columns[j])}.`;
 }
 
-function pair(a, b) {
-  byId("first").value = String(a);
-  byId("second").value = String(b);
+// One canvas instead of a mark for each pair: 200 models have 40,000 of them.
+function drawMatrix() {
+  const drawing = byId("matrix-drawing"), order = DATA.tree.order, n = order.length;
+  const cell = Math.max(2, Math.min(16, Math.floor(640 / n))), pen = drawing.getContext("2d");
+  drawing.width = drawing.height = cell * n;
+  const top = Math.max(1e-9, ...DATA.distances.map((row) => Math.max(...row)));
+  pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent") || "#246";
+  order.forEach((a, i) => order.forEach((b, j) => {
+    pen.globalAlpha = Math.max(0, 1 - DATA.distances[a][b] / top);
+    pen.fillRect(j * cell, i * cell, cell, cell);
+  }));
+  const at = (event) => {
+    const box = drawing.getBoundingClientRect();
+    const place = (v, size) => Math.min(n - 1, Math.max(0, Math.floor((v / size) * n)));
+    return [order[place(event.clientY - box.top, box.height)], order[place(event.clientX - box.left, box.width)]];
+  };
+  drawing.onmousemove = (event) => {
+    const [a, b] = at(event);
+    byId("matrix-at").textContent = `${DATA.names[a]} and ${DATA.names[b]}: ${DATA.distances[a][b].toFixed(3)}`;
+  };
+  drawing.onclick = (event) => { location.hash = address(...at(event)); };
+}
+
+// A pair has an address of its own, by names, so that it can be kept and sent.
+function address(a, b) {
+  return `#pair/${encodeURIComponent(DATA.names[a])}/${encodeURIComponent(DATA.names[b])}`;
+}
+
+function addressed() {
+  const found = /^#pair\/([^/]+)\/([^/]+)$/.exec(location.hash);
+  let places = [-1, -1];
+  try {
+    if (found) places = found.slice(1).map((name) => DATA.names.indexOf(decodeURIComponent(name)));
+  } catch { /* no such address */ }
+  const known = places.every((k) => k >= 0);
+  document.body.classList.toggle("one-pair", known);
+  byId("pair-title").textContent = known ? `${DATA.names[places[0]]} and ${DATA.names[places[1]]}` : "A pair";
+  if (!known) return;
+  ["first", "second"].forEach((id, k) => { byId(id).value = String(places[k]); });
   drawPair();
+  scrollTo(0, 0);
 }
 
 function choose(k) {
@@ -167,9 +203,14 @@ options(byId("first"), DATA.names, 0);
 options(byId("second"), DATA.names, 1);
 byId("colour").addEventListener("change", drawMap);
 byId("model").addEventListener("change", () => { showNearest(); drawMap(); });
-["first", "second"].forEach((id) => byId(id).addEventListener("change", drawPair));
+["first", "second"].forEach((id) => byId(id).addEventListener("change", () => {
+  location.hash = address(Number(byId("first").value), Number(byId("second").value));
+}));
+addEventListener("hashchange", addressed);
 drawMap();
 drawTree();
+drawMatrix();
 showNearest();
 drawPair();
+addressed();
 document.documentElement.dataset.drawn = "yes";
