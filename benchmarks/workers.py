@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "workers.json"
-ROUNDS, LAYERS, UNITS, SENTENCES = 2, 24, 256, 170
+ROUNDS, LAYERS, UNITS, SENTENCES = 2, 60, 256, 170
 
 
 def _systems(stimuli, n_systems: int, n_layers: int, n_units: int):  # type: ignore[no-untyped-def]
