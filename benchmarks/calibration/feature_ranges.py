@@ -209,7 +209,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
             name: partial(ranges_in, about=about, name=name, first=200 + place)
             for place, (name, about) in enumerate(OTHER_WORLDS.items())
         },
-        300,
+        100,
     ),
 }
 """Name → the simulation, and the draws of a full run"""

@@ -238,6 +238,29 @@ def explained_by_features(n: int, seed: int, *, world: str) -> Claim:
     return Claim("95 % range of the share explained", about, *COVERAGE, float(np.mean(held)), n)
 
 
+def explained_by_nothing(n: int, seed: int) -> list[Claim]:
+    """Two layers share a meaning that the features have nothing to do with: none of RSA is theirs.
+
+    The features of other words stand beside the items. A share of 0 should be in the range, and what is said,
+    "at least", should be little.
+    """
+    rng, maps, held, said = np.random.default_rng(seed), _maps(np.random.default_rng(6), 4, alike=0.5), [], []
+    features = _pool("untangled")[1]
+    for _ in range(n):
+        drawn = shared_meaning(rng, SENTENCES, maps=[maps[0], maps[LAYERS]], noise=1.0)
+        others = features.iloc[rng.choice(len(features), len(drawn.sentence), replace=False)]
+        drawn = Drawn(drawn.sentence, drawn.layers, code_features(others.reset_index(drop=True)))
+        share, without = _shares(drawn, plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0))
+        low, high, _error = jackknife_range(share, without)
+        held.append(low <= 0.0 <= high)
+        said.append(share <= 0.05)
+    world = "features that have nothing to do with it (true share 0)"
+    return [
+        Claim("95 % range of the share explained", world, *COVERAGE, float(np.mean(held)), n),
+        Claim("the features are said to explain at least 5 %", world, 0.0, 0.05, 1 - float(np.mean(said)), n),
+    ]
+
+
 def _shares(drawn: Drawn, plan: SentencePlan | None = None) -> tuple[float, Floats]:
     """The share in all sentences, and without each part of them."""
     kept = () if plan is None else plan.kept
@@ -276,6 +299,12 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
         )
         for measure in ("rsa", "cka", "cka-rbf")
     },
-    "share-explained": ({world: partial(explained_by_features, world=world) for world in STRENGTHS}, 300),
+    "share-explained": (
+        {
+            **{world: partial(explained_by_features, world=world) for world in STRENGTHS},
+            "nothing": explained_by_nothing,
+        },
+        300,
+    ),
 }
 """Name → the simulation, and the draws of a full run"""

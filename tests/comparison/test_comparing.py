@@ -46,6 +46,18 @@ def test_blocks_find_the_planted_pair_only(comparison: Comparison) -> None:
     assert blocks.loc[("ada", "bob"), "mean_rsa"] > blocks.loc[("ada", "cleo"), "mean_rsa"]
 
 
+def test_tables_that_one_reads_print_corrected_p_only(comparison: Comparison) -> None:
+    """`blocks` and `geometry` have all there is, by names that say so; what is printed has q."""
+    printed = comparison.table()
+    assert not [name for name in printed if name.startswith("p")]
+    corrected = comparison.blocks().query("a != b")
+    assert printed["q"].to_list() == corrected["q"].to_list()
+    assert (corrected["q"] >= corrected["p_mean"]).all()
+    assert (corrected["q"] > corrected["p_mean"]).any()
+    assert "uncorrected" not in comparison.explain("ada", 0, "cleo", 1).text
+    assert "corrected for all pairs of layers" in comparison.explain("ada", 0, "cleo", 1).text
+
+
 def test_reliability_of_geometry_is_that_of_the_layers_at_hand(comparison: Comparison) -> None:
     """The pass over the layers leaves ranks only; `reliability` reads the layers again."""
     rsa, n = comparison.matrices["rsa"], len(comparison.rows)

@@ -54,7 +54,7 @@ def test_one_row_for_every_two_systems(sure: Comparison) -> None:
 
 def test_each_mean_stands_beside_its_ceiling_and_the_untrained(sure: Comparison) -> None:
     rsa = sure.matrices["rsa"]
-    known = dict(across=0.412, ceiling=0.634, control=0.257, control_share=0.0)
+    known = {"across": 0.412, "ceiling": 0.634, "control": 0.257, "control_share": 0.0}
     tests = tuple(replace(test, **known) for test in rsa.tests)
     made = replace(sure, matrices={**sure.matrices, "rsa": replace(rsa, tests=tests)})
     header, row, *_ = geometry_table(made)
