@@ -105,7 +105,8 @@ def plan_halves(
                 f"Only {len(both)} combinations of feature values stand in both halves of the sentences, and "
                 f"{FEWEST} are needed: show more sentences, or choose fewer features."
             )
-        averages.append(tuple(_average(condition, half == h, both, counts[h]) for h in (0, 1)))
+        first, second = (_average(condition, half == h, both, counts[h]) for h in (0, 1))
+        averages.append((first, second))
     return HalvesPlan(tuple(averages), seed)
 
 
