@@ -71,7 +71,8 @@ def assemble(
     seed = plan.encoding.settings.seed
     features = by_features(profiles, seed=seed)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
-    controls, drawn = None, list[tuple[SimilarityMatrix, SimilarityMatrix]]()
+    controls: Controls | None = None
+    drawn: list[tuple[SimilarityMatrix, SimilarityMatrix]] = []
     if untrained:
         drawn = _untrained_matrices(untrained, geometry)
         features, rsa, controls = _with_controls(features, rsa, untrained, drawn)
