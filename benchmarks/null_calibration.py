@@ -3,7 +3,9 @@
     python -m benchmarks null_calibration
 
 13 × 25 layers, 1,000 items, 200 permutations. Its side is measured on some permutations and scaled up to all:
-every permutation costs it the same. Both get the same permutations, and the numbers are compared.
+every permutation costs it the same, one call of the measure for every pair of layers with all items
+(tests/inference/test_null_calibration.py counts them). Both get the same permutations, and the numbers are
+compared.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Make the table of calibration anew.
 
-    python -m benchmarks.calibration [NAME ...] [--full] [--seed 0] [--list]
+    python -m benchmarks.calibration [NAME[:PART] ...] [--full] [--seed 0] [--list] [--anew]
 
-Without names every simulation runs. A tenth of the draws by default, all of them with --full; only a full run
-is kept, in benchmarks/results/calibration.json, each simulation replacing its own rows.
+Without names every simulation runs. A tenth of the draws by default, all of them with --full. What each part
+finds is written at once, so that a run that was stopped goes on where it was; --anew begins again, as one
+must after a change of the code. A simulation that is whole replaces its rows of
+benchmarks/results/calibration.json, if the run is a full one.
 """
 
 from __future__ import annotations
@@ -11,15 +13,26 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from benchmarks.calibration import changes, features, geometry, populations, structure, subjects
-from benchmarks.calibration.claims import Claim
+from benchmarks.calibration import (
+    changes,
+    feature_ranges,
+    features,
+    geometry,
+    populations,
+    structure,
+    subjects,
+)
+from benchmarks.calibration.claims import Claim, claims_of, parts_of
 
 SIMULATIONS = {
     **features.SIMULATIONS,
+    **feature_ranges.SIMULATIONS,
     **geometry.SIMULATIONS,
     **structure.SIMULATIONS,
     **subjects.SIMULATIONS,
@@ -27,36 +40,83 @@ SIMULATIONS = {
     **changes.SIMULATIONS,
 }
 RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
+WORK = Path(__file__).parents[1] / "results" / "calibration-parts"
+"""What parts found, one file each; no part of the repository"""
+
+Rows = list[dict[str, Any]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="simulations; all when none is named")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME[:PART]", help="simulations, or one part of one; all when none"
+    )
     parser.add_argument("--full", action="store_true", help="all draws, and keep what is found")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--list", action="store_true", help="the names of the simulations")
+    parser.add_argument("--list", action="store_true", help="the names of the simulations and their parts")
+    parser.add_argument("--anew", action="store_true", help="make again what is there of an earlier run")
     asked = parser.parse_args()
-    unknown = [name for name in asked.names if name not in SIMULATIONS]
-    if unknown:
-        parser.error(f"there is no simulation {unknown[0]!r}; known: {', '.join(SIMULATIONS)}")
     if asked.list:
-        print("\n".join(SIMULATIONS))
+        for name, (simulation, n_draws) in SIMULATIONS.items():
+            print(name, f"({n_draws} draws)", *(f"\n    {name}:{part}" for part in parts_of(simulation)))
         return
+    for name in asked.names:
+        if unknown := what_is_unknown(name):
+            parser.error(unknown)
     for name in asked.names or SIMULATIONS:
-        simulate, n_draws = SIMULATIONS[name]
-        start = time.perf_counter()
-        found = simulate(n_draws if asked.full else max(20, n_draws // 10), asked.seed)
-        claims = [found] if isinstance(found, Claim) else found
-        print(f"\n{name} ({time.perf_counter() - start:.0f} s)")
-        print(pd.DataFrame([claim.as_row() for claim in claims]).to_string(index=False), flush=True)
-        if asked.full:
-            keep(name, claims)
+        run(name, full=asked.full, seed=asked.seed, anew=asked.anew)
 
 
-def keep(name: str, claims: list[Claim]) -> None:
+def what_is_unknown(asked: str) -> str:
+    """Why a name is none; empty for a name that is one."""
+    name, _, part = asked.partition(":")
+    if name not in SIMULATIONS:
+        return f"there is no simulation {name!r}; known: {', '.join(SIMULATIONS)}"
+    known = parts_of(SIMULATIONS[name][0])
+    return f"{name} has no part {part!r}; it has: {', '.join(known)}" if part and part not in known else ""
+
+
+def run(asked: str, *, full: bool, seed: int = 0, anew: bool = False) -> None:
+    """Make the parts of a simulation, or one of them; a full run keeps its rows when all are there."""
+    name, _, chosen = asked.partition(":")
+    simulation, n_draws = SIMULATIONS[name]
+    n = n_draws if full else max(20, n_draws // 10)
+    parts = parts_of(simulation)
+    for part, simulate in parts.items():
+        if chosen and part != chosen:
+            continue
+        path = place(name, part, n, seed)
+        if path.exists() and not anew:
+            continue
+        start = time.process_time()
+        rows = [claim.as_row() for claim in claims_of(simulate(n, seed))]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+        print(f"\n{name}: {part} ({time.process_time() - start:.0f} s of the processor)")
+        print(pd.DataFrame(rows).to_string(index=False), flush=True)
+    made = list(made_rows(name, n, seed))
+    if full and len(made) == len(parts):
+        keep(name, [row for rows in made for row in rows])
+
+
+def place(name: str, part: str, n: int, seed: int) -> Path:
+    """Where what a part found is written."""
+    letters = "".join(letter if letter.isalnum() else "-" for letter in part)
+    return WORK / name / f"{letters}-{n}-draws-seed-{seed}.json"
+
+
+def made_rows(name: str, n: int, seed: int) -> Iterator[Rows]:
+    """What the parts of a simulation found, of those that were made."""
+    for part in parts_of(SIMULATIONS[name][0]):
+        path = place(name, part, n, seed)
+        if path.exists():
+            yield json.loads(path.read_text(encoding="utf-8"))
+
+
+def keep(name: str, rows: Rows | list[Claim]) -> None:
     """Put the rows of one simulation in the place of its old ones."""
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    kept[name] = [claim.as_row() for claim in claims]
+    kept[name] = [row.as_row() if isinstance(row, Claim) else row for row in rows]
     text = json.dumps(dict(sorted(kept.items())), indent=1, ensure_ascii=False)
     RESULTS.write_text(text + "\n", encoding="utf-8")
 

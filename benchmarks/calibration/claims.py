@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
@@ -39,5 +39,17 @@ class Claim:
         }
 
 
-Simulation = Callable[[int, int], "Claim | list[Claim]"]
-"""(n_draws, seed) → what was found; several claims where one simulation serves them"""
+Part = Callable[[int, int], "Claim | list[Claim]"]
+"""(n_draws, seed) → what was found in one world, or in several that share their draws"""
+
+Simulation = Part | Mapping[str, Part]
+"""One part, or several by the names of their worlds, each of which can be made alone"""
+
+
+def parts_of(simulation: Simulation) -> dict[str, Part]:
+    """The parts of a simulation, in their order."""
+    return {"all": simulation} if callable(simulation) else dict(simulation)
+
+
+def claims_of(found: Claim | list[Claim]) -> list[Claim]:
+    return [found] if isinstance(found, Claim) else found

@@ -146,30 +146,27 @@ def truth(world: str, measure: str) -> Floats:
     )
 
 
-def coverage(n: int, seed: int, *, measure: str) -> list[Claim]:
+def coverage(n: int, seed: int, *, measure: str, world: str) -> list[Claim]:
     """How often 95 % ranges hold the truth, over samples of 50 sentences."""
-    found = []
-    for world, draw in worlds().items():
-        rng, true = np.random.default_rng(seed), truth(world, measure)[BETWEEN]
-        cells, means = [], []
-        for _ in range(n):
-            drawn = draw(rng, SENTENCES)
-            plan = plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0)
-            without = plan.left_out(measure, drawn.layers)
-            assert without is not None
-            values = get_measure(measure).matrix(drawn.layers)
-            ranges, tests = geometry_tests(values, ROWS, left_out=without.values)
-            assert ranges.low is not None
-            assert ranges.high is not None
-            cells.append(((ranges.low[BETWEEN] <= true) & (true <= ranges.high[BETWEEN])).mean())
-            block = next(t for t in tests if t.a != t.b)
-            means.append(block.low <= true.mean() <= block.high)
-        about = f"{world} (true mean {true.mean():.2f})"
-        found.append(Claim(f"95 % range of a cell, {measure}", about, *COVERAGE, float(np.mean(cells)), n))
-        found.append(
-            Claim(f"95 % range of a block mean, {measure}", about, *COVERAGE, float(np.mean(means)), n)
-        )
-    return found
+    rng, true = np.random.default_rng(seed), truth(world, measure)[BETWEEN]
+    cells, means = [], []
+    for _ in range(n):
+        drawn = worlds()[world](rng, SENTENCES)
+        plan = plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0)
+        without = plan.left_out(measure, drawn.layers)
+        assert without is not None
+        values = get_measure(measure).matrix(drawn.layers)
+        ranges, tests = geometry_tests(values, ROWS, left_out=without.values)
+        assert ranges.low is not None
+        assert ranges.high is not None
+        cells.append(((ranges.low[BETWEEN] <= true) & (true <= ranges.high[BETWEEN])).mean())
+        block = next(t for t in tests if t.a != t.b)
+        means.append(block.low <= true.mean() <= block.high)
+    about = f"{world} (true mean {true.mean():.2f})"
+    return [
+        Claim(f"95 % range of a {what}, {measure}", about, *COVERAGE, float(np.mean(held)), n)
+        for what, held in (("cell", cells), ("block mean", means))
+    ]
 
 
 # ---------------------------------------------------------------- the null of unrelated layers
@@ -193,25 +190,23 @@ UNRELATED: dict[str, World] = {
 }
 
 
-def null_level(n: int, seed: int, *, measure: str) -> list[Claim]:
+def null_level(n: int, seed: int, *, measure: str, world: str) -> list[Claim]:
     """How often unrelated systems get p ≤ 0.05, for the mean over layers and for the best layers."""
-    found = []
     names = [f"{system}:{layer}" for system, layer in ROWS]
-    for world, draw in UNRELATED.items():
-        rng, means, bests = np.random.default_rng(seed), [], []
-        for k in range(n):
-            drawn = draw(rng, 30)
-            plan = plan_sentences(drawn.sentence, len(drawn.sentence), ranges=False, permutations=99, seed=k)
-            null = plan.null(get_measure(measure), drawn.layers, names)
-            assert null is not None
-            _, tests = geometry_tests(null.observed, ROWS, null=null)
-            block = next(t for t in tests if t.a != t.b)
-            means.append(block.p_mean <= 0.05)
-            bests.append(block.p_best <= 0.05)
-        for what, small in (("block mean", means), ("best layers", bests)):
-            share = float(np.mean(small))
-            found.append(Claim(f"p ≤ 0.05 of unrelated systems, {what}, {measure}", world, *LEVEL, share, n))
-    return found
+    rng, means, bests = np.random.default_rng(seed), [], []
+    for k in range(n):
+        drawn = UNRELATED[world](rng, 30)
+        plan = plan_sentences(drawn.sentence, len(drawn.sentence), ranges=False, permutations=99, seed=k)
+        null = plan.null(get_measure(measure), drawn.layers, names)
+        assert null is not None
+        _, tests = geometry_tests(null.observed, ROWS, null=null)
+        block = next(t for t in tests if t.a != t.b)
+        means.append(block.p_mean <= 0.05)
+        bests.append(block.p_best <= 0.05)
+    return [
+        Claim(f"p ≤ 0.05 of unrelated systems, {what}, {measure}", world, *LEVEL, float(np.mean(small)), n)
+        for what, small in (("block mean", means), ("best layers", bests))
+    ]
 
 
 # ---------------------------------------------------------------- what features explain of RSA
@@ -223,28 +218,47 @@ STRENGTHS: dict[str, tuple[float, float, int]] = {
 }
 
 
-def explained_by_features(n: int, seed: int) -> list[Claim]:
+def explained_by_features(n: int, seed: int, *, world: str) -> Claim:
     """Coverage of the range of the share of RSA that a sum over features explains."""
-    found = []
     n_features = _pool("untangled")[1].shape[1]
-    for world, (scale, noise, fixed) in STRENGTHS.items():
-        spread = 1.5 if "few" in world else 0.7
-        strengths = scale * np.random.default_rng(fixed).lognormal(0, spread, size=(1, n_features))
-        other = strengths * np.random.default_rng(fixed + 10).lognormal(0, 0.3, size=(2, n_features))
-        draw = partial(of_features, grammar="untangled", strengths=other, seed=fixed, noise=noise)
-        large = np.random.default_rng(98)
-        true = float(np.mean([_shares(draw(large, LARGE))[0] for _ in range(10)]))
-        rng, held = np.random.default_rng(seed), []
-        for _ in range(n):
-            drawn = draw(rng, SENTENCES)
-            share, without = _shares(
-                drawn, plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0)
-            )
-            low, high, _error = jackknife_range(share, without)
-            held.append(low <= true <= high)
-        about = f"{world} (true share {true:.2f})"
-        found.append(Claim("95 % range of the share explained", about, *COVERAGE, float(np.mean(held)), n))
-    return found
+    scale, noise, fixed = STRENGTHS[world]
+    spread = 1.5 if "few" in world else 0.7
+    strengths = scale * np.random.default_rng(fixed).lognormal(0, spread, size=(1, n_features))
+    other = strengths * np.random.default_rng(fixed + 10).lognormal(0, 0.3, size=(2, n_features))
+    draw = partial(of_features, grammar="untangled", strengths=other, seed=fixed, noise=noise)
+    large = np.random.default_rng(98)
+    true = float(np.mean([_shares(draw(large, LARGE))[0] for _ in range(10)]))
+    rng, held = np.random.default_rng(seed), []
+    for _ in range(n):
+        drawn = draw(rng, SENTENCES)
+        share, without = _shares(drawn, plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0))
+        low, high, _error = jackknife_range(share, without)
+        held.append(low <= true <= high)
+    about = f"{world} (true share {true:.2f})"
+    return Claim("95 % range of the share explained", about, *COVERAGE, float(np.mean(held)), n)
+
+
+def explained_by_nothing(n: int, seed: int) -> list[Claim]:
+    """Two layers share a meaning that the features have nothing to do with: none of RSA is theirs.
+
+    The features of other words stand beside the items. A share of 0 should be in the range, and what is said,
+    "at least", should be little.
+    """
+    rng, maps, held, said = np.random.default_rng(seed), _maps(np.random.default_rng(6), 4, alike=0.5), [], []
+    features = _pool("untangled")[1]
+    for _ in range(n):
+        drawn = shared_meaning(rng, SENTENCES, maps=[maps[0], maps[LAYERS]], noise=1.0)
+        others = features.iloc[rng.choice(len(features), len(drawn.sentence), replace=False)]
+        drawn = Drawn(drawn.sentence, drawn.layers, code_features(others.reset_index(drop=True)))
+        share, without = _shares(drawn, plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0))
+        low, high, _error = jackknife_range(share, without)
+        held.append(low <= 0.0 <= high)
+        said.append(share <= 0.05)
+    world = "features that have nothing to do with it (true share 0)"
+    return [
+        Claim("95 % range of the share explained", world, *COVERAGE, float(np.mean(held)), n),
+        Claim("the features are said to explain at least 5 %", world, 0.0, 0.05, 1 - float(np.mean(said)), n),
+    ]
 
 
 def _shares(drawn: Drawn, plan: SentencePlan | None = None) -> tuple[float, Floats]:
@@ -259,16 +273,38 @@ def _shares(drawn: Drawn, plan: SentencePlan | None = None) -> tuple[float, Floa
     return float(found.whole_explained[0, 1] / found.whole[0, 1]), without
 
 
+WORLDS = (
+    "shared meaning",
+    "nearly the same",
+    "little in common",
+    "few words, heavy tails",
+    "loud first words",
+    "features of the grammar",
+)
+"""The names of `worlds()`, which take a while to make"""
+
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     **{
-        f"ranges-{measure}": (partial(coverage, measure=measure), 300)
+        f"ranges-{measure}": (
+            {world: partial(coverage, measure=measure, world=world) for world in WORLDS},
+            300,
+        )
         for measure in MEASURES
         if has_range(measure)
     },
     **{
-        f"null-{measure}": (partial(null_level, measure=measure), 400)
+        f"null-{measure}": (
+            {world: partial(null_level, measure=measure, world=world) for world in UNRELATED},
+            400,
+        )
         for measure in ("rsa", "cka", "cka-rbf")
     },
-    "share-explained": (explained_by_features, 300),
+    "share-explained": (
+        {
+            **{world: partial(explained_by_features, world=world) for world in STRENGTHS},
+            "nothing": explained_by_nothing,
+        },
+        300,
+    ),
 }
 """Name → the simulation, and the draws of a full run"""

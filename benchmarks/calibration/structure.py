@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks.calibration.claims import Claim, Simulation
+from benchmarks.calibration.claims import Claim, Part, Simulation
 from thinkalike.inference.agreement import agreement
 from thinkalike.inference.blocks import find_blocks
 from thinkalike.inference.clusters import cluster_models, partition
@@ -49,18 +49,22 @@ def likeness(points: Floats) -> Floats:
     return 1 - apart / apart.max()
 
 
-def agreement_of_unrelated(n: int, seed: int) -> list[Claim]:
-    found = []
-    for uneven in (False, True):
-        for turning in (0.3, 1.0):
-            rng = np.random.default_rng(seed)
-            world = partial(trajectories, rng, uneven=uneven, turning=turning)
-            p = [agreement("a", likeness(world()), "b", likeness(world()), ROWS).p_smooth for _ in range(n)]
-            steps = "uneven steps" if uneven else "even steps"
-            way = "that turn slowly" if turning < 1 else "in any direction"
-            share = float(np.mean(np.array(p) <= 0.05))
-            found.append(Claim("p ≤ 0.05, unrelated trajectories", f"{steps} {way}", *LEVEL, share, n))
-    return found
+def agreement_of_unrelated(n: int, seed: int, *, uneven: bool, turning: float, world: str) -> Claim:
+    draw = partial(trajectories, np.random.default_rng(seed), uneven=uneven, turning=turning)
+    p = [agreement("a", likeness(draw()), "b", likeness(draw()), ROWS).p_smooth for _ in range(n)]
+    share = float(np.mean(np.array(p) <= 0.05))
+    return Claim("p ≤ 0.05, unrelated trajectories", world, *LEVEL, share, n)
+
+
+UNRELATED: dict[str, Part] = {
+    world: partial(agreement_of_unrelated, uneven=uneven, turning=turning, world=world)
+    for world, uneven, turning in (
+        ("even steps that turn slowly", False, 0.3),
+        ("even steps in any direction", False, 1.0),
+        ("uneven steps that turn slowly", True, 0.3),
+        ("uneven steps in any direction", True, 1.0),
+    )
+}
 
 
 def agreement_of_related(n: int, seed: int) -> Claim:
@@ -96,34 +100,30 @@ def halves_of(matrix: Floats, rng: Generator) -> tuple[Floats, tuple[Floats, Flo
     return (first + second) / 2, (first, second)
 
 
-def blocks_in_gradients(n: int, seed: int) -> list[Claim]:
-    found = []
-    for world, gaps in GAPS.items():
-        rng, taken, alone = np.random.default_rng(seed), 0, 0
-        for _ in range(n):
-            places = np.concatenate([[0.0], gaps(rng).cumsum()])
-            apart = np.abs(places[:, None] - places) / places[-1]
-            mean, halves = halves_of(np.exp(-apart / 0.4), rng)
-            alone += _better(mean)
-            taken += _better(mean, halves)
-        found.append(Claim("blocks found in a gradient", f"{world}, two halves", 0.0, 0.05, taken / n, n))
-        found.append(Claim("blocks found in a gradient", f"{world}, one matrix", 0.0, 0.05, alone / n, n))
-    return found
+def blocks_in_gradient(n: int, seed: int, *, world: str) -> list[Claim]:
+    rng, taken, alone = np.random.default_rng(seed), 0, 0
+    for _ in range(n):
+        places = np.concatenate([[0.0], GAPS[world](rng).cumsum()])
+        apart = np.abs(places[:, None] - places) / places[-1]
+        mean, halves = halves_of(np.exp(-apart / 0.4), rng)
+        alone += _better(mean)
+        taken += _better(mean, halves)
+    return [
+        Claim("blocks found in a gradient", f"{world}, {seen}", 0.0, 0.05, found / n, n)
+        for seen, found in (("two halves", taken), ("one matrix", alone))
+    ]
 
 
-def planted_blocks(n: int, seed: int) -> list[Claim]:
-    found = []
-    for lengths in ((4, 8), (4, 4, 4), (3, 6, 3)):
-        rng, right = np.random.default_rng(seed), 0
-        label = np.repeat(np.arange(len(lengths)), lengths)
-        for _ in range(n):
-            planted = np.where(label[:, None] == label, 0.8, 0.4)
-            mean, halves = halves_of(planted, rng)
-            blocks = find_blocks(mean, halves=halves)
-            right += blocks is not None and blocks.better and blocks.lengths == lengths
-        world = f"{' + '.join(map(str, lengths))} layers"
-        found.append(Claim("planted blocks found, cut for cut", world, 0.8, 1.0, right / n, n))
-    return found
+def planted_blocks(n: int, seed: int, *, lengths: tuple[int, ...]) -> Claim:
+    rng, right = np.random.default_rng(seed), 0
+    label = np.repeat(np.arange(len(lengths)), lengths)
+    for _ in range(n):
+        planted = np.where(label[:, None] == label, 0.8, 0.4)
+        mean, halves = halves_of(planted, rng)
+        blocks = find_blocks(mean, halves=halves)
+        right += blocks is not None and blocks.better and blocks.lengths == lengths
+    world = f"{' + '.join(map(str, lengths))} layers"
+    return Claim("planted blocks found, cut for cut", world, 0.8, 1.0, right / n, n)
 
 
 def _better(mean: Floats, halves: tuple[Floats, Floats] | None = None) -> bool:
@@ -161,26 +161,18 @@ GROUPS: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
 }
 
 
-def groups_with_one_centre(n: int, seed: int) -> list[Claim]:
-    found = []
-    worlds: dict[str, Draw] = {
-        world: partial(models, sizes=sizes, apart=0.0, spread=spread)
-        for world, (sizes, spread) in GROUPS.items()
-    }
-    for sizes in ((10, 10), (5, 15)):
-        name = f"{sizes[0]} + {sizes[1]} models, each far from all or near to all"
-        worlds[name] = partial(far_from_all, sizes=sizes, apart=0.0)
-    for world, draw in worlds.items():
-        rng, p, holds_zero = np.random.default_rng(seed), [], []
-        for _ in range(n):
-            distances, groups = draw(rng)
-            row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
-            p.append(row["p"])
-            holds_zero.append((row["low"] > 0) == (row["p"] <= 0.05))
-        share = float(np.mean(np.array(p) <= 0.05))
-        found.append(Claim("p ≤ 0.05, groups with one centre", world, *LEVEL, share, n))
-        found.append(Claim("p and range agree", world, 1.0, 1.0, float(np.mean(holds_zero)), n))
-    return found
+def groups_with_one_centre(n: int, seed: int, *, draw: Draw, world: str) -> list[Claim]:
+    rng, p, holds_zero = np.random.default_rng(seed), [], []
+    for _ in range(n):
+        distances, groups = draw(rng)
+        row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
+        p.append(row["p"])
+        holds_zero.append((row["low"] > 0) == (row["p"] <= 0.05))
+    share = float(np.mean(np.array(p) <= 0.05))
+    return [
+        Claim("p ≤ 0.05, groups with one centre", world, *LEVEL, share, n),
+        Claim("p and range agree", world, 1.0, 1.0, float(np.mean(holds_zero)), n),
+    ]
 
 
 def far_from_all(rng: Generator, sizes: tuple[int, ...], *, apart: float) -> tuple[Floats, list[str]]:
@@ -192,6 +184,18 @@ def far_from_all(rng: Generator, sizes: tuple[int, ...], *, apart: float) -> tup
     return distances, [f"group {code}" for code in codes]
 
 
+ONE_CENTRE: dict[str, Draw] = {
+    **{
+        world: partial(models, sizes=sizes, apart=0.0, spread=spread)
+        for world, (sizes, spread) in GROUPS.items()
+    },
+    **{
+        f"{few} + {many} models, each far from all or near to all": partial(
+            far_from_all, sizes=(few, many), apart=0.0
+        )
+        for few, many in ((10, 10), (5, 15))
+    },
+}
 PLANTED: dict[str, Draw] = {
     "5 + 5 models, each far from all or near to all": partial(far_from_all, sizes=(5, 5), apart=0.12),
     "10 + 10 models, each far from all or near to all": partial(far_from_all, sizes=(10, 10), apart=0.12),
@@ -201,50 +205,65 @@ PLANTED: dict[str, Draw] = {
 }
 
 
-def planted_groups(n: int, seed: int) -> list[Claim]:
+def planted_groups(n: int, seed: int, *, world: str) -> list[Claim]:
     """Groups that the test finds, and whether clusters find them too."""
-    found = []
-    for world, draw in PLANTED.items():
-        rng, powerful, recovered = np.random.default_rng(seed), 0, 0
-        for _ in range(n):
-            distances, groups = draw(rng)
-            row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
-            powerful += row["p"] <= 0.05
-            recovered += cluster_models(distances, groups=groups, n_permutations=1).adjusted_rand >= 0.8
-        found.append(Claim("p ≤ 0.05, planted groups", world, 0.9, 1.0, powerful / n, n))
-        name = "clusters are the planted groups (ARI ≥ 0.8)"
-        found.append(Claim(name, world, 0.8, 1.0, recovered / n, n))
-    return found
+    rng, powerful, recovered = np.random.default_rng(seed), 0, 0
+    for _ in range(n):
+        distances, groups = PLANTED[world](rng)
+        row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
+        powerful += row["p"] <= 0.05
+        recovered += cluster_models(distances, groups=groups, n_permutations=1).adjusted_rand >= 0.8
+    return [
+        Claim("p ≤ 0.05, planted groups", world, 0.9, 1.0, powerful / n, n),
+        Claim("clusters are the planted groups (ARI ≥ 0.8)", world, 0.8, 1.0, recovered / n, n),
+    ]
 
 
-def known_centres(n: int, seed: int) -> list[Claim]:
+def known_centres(n: int, seed: int, *, apart: float, goal: tuple[float, float]) -> list[Claim]:
     """How often whoever *knows* the two centres, and puts every model to the nearer one, gets ARI ≥ 0.8.
 
     No clustering can do better: this is the best rule there is for equal spread.
     """
-    found = []
     codes, d = np.repeat([0, 1], 10), 8
-    for apart, goal in ((2.4, (0.0, 1.0)), (4.0, (0.8, 1.0)), (5.0, (0.8, 1.0))):
-        rng, known, clustered = np.random.default_rng(seed), 0, 0
-        centres = centred(np.arange(2), apart, d)
-        for _ in range(n):
-            X = rng.normal(size=(len(codes), d)) + centred(codes, apart, d)
-            known += adjusted_rand_score(codes, cdist(X, centres).argmin(axis=1)) >= 0.8
-            labels = partition(squareform(pdist(X)), 2)
-            clustered += adjusted_rand_score(codes, labels) >= 0.8
-        world = f"10 + 10 models around centres {apart} spreads apart, 8 dimensions"
-        found.append(Claim("knowing the centres gives ARI ≥ 0.8", world, *goal, known / n, n))
-        found.append(Claim("clusters give ARI ≥ 0.8", world, *goal, clustered / n, n))
-    return found
+    rng, known, clustered = np.random.default_rng(seed), 0, 0
+    centres = centred(np.arange(2), apart, d)
+    for _ in range(n):
+        X = rng.normal(size=(len(codes), d)) + centred(codes, apart, d)
+        known += adjusted_rand_score(codes, cdist(X, centres).argmin(axis=1)) >= 0.8
+        labels = partition(squareform(pdist(X)), 2)
+        clustered += adjusted_rand_score(codes, labels) >= 0.8
+    world = f"10 + 10 models around centres {apart} spreads apart, 8 dimensions"
+    return [
+        Claim("knowing the centres gives ARI ≥ 0.8", world, *goal, known / n, n),
+        Claim("clusters give ARI ≥ 0.8", world, *goal, clustered / n, n),
+    ]
 
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
-    "agreement-unrelated": (agreement_of_unrelated, 500),
+    "agreement-unrelated": (UNRELATED, 500),
     "agreement-related": (agreement_of_related, 200),
-    "blocks-gradients": (blocks_in_gradients, 400),
-    "blocks-planted": (planted_blocks, 400),
-    "groups-one-centre": (groups_with_one_centre, 400),
-    "groups-planted": (planted_groups, 200),
-    "groups-known-centres": (known_centres, 400),
+    "blocks-gradients": ({world: partial(blocks_in_gradient, world=world) for world in GAPS}, 400),
+    "blocks-planted": (
+        {
+            " + ".join(map(str, lengths)): partial(planted_blocks, lengths=lengths)
+            for lengths in ((4, 8), (4, 4, 4), (3, 6, 3))
+        },
+        400,
+    ),
+    "groups-one-centre": (
+        {
+            world: partial(groups_with_one_centre, draw=draw, world=world)
+            for world, draw in ONE_CENTRE.items()
+        },
+        400,
+    ),
+    "groups-planted": ({world: partial(planted_groups, world=world) for world in PLANTED}, 200),
+    "groups-known-centres": (
+        {
+            f"{apart} spreads": partial(known_centres, apart=apart, goal=goal)
+            for apart, goal in ((2.4, (0.0, 1.0)), (4.0, (0.8, 1.0)), (5.0, (0.8, 1.0)))
+        },
+        400,
+    ),
 }
 """Name → the simulation, and the draws of a full run"""

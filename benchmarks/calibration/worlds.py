@@ -15,35 +15,62 @@ from thinkalike.stimuli import Stimuli
 Floats = np.ndarray
 
 LEVELS = (2, 3, 2, 5, 4, 2, 6, 3)
-"""Levels of the features of the table with missing values"""
+"""Levels of the features of a table, unless told otherwise"""
 
 
-def half_missing(n_sentences: int, seed: int = 0) -> Stimuli:
-    """Three items a sentence, eight features of two to six levels, and every second value missing."""
-    rng = np.random.default_rng(seed)
-    n = 3 * n_sentences
-    table: dict[str, Any] = {"sentence": np.repeat(np.arange(n_sentences), 3).astype(str)}
-    for place, n_levels in enumerate(LEVELS):
-        names = np.array(list("abcdef")[:n_levels], dtype=object)
-        values = rng.choice(names, n, p=rng.dirichlet(np.full(n_levels, 2.0)))
-        table[f"f{place}"] = np.where(rng.random(n) < 0.5, None, values)
-    table["word"] = [f"word{k}" for k in range(n)]
-    frame = pd.DataFrame(table)
-    frame["text"] = frame.groupby("sentence")["word"].transform(" ".join)
-    return Stimuli.from_table(frame)
+@dataclass(frozen=True)
+class Table:
+    """Three items a sentence, with features of so many levels each, drawn without regard to one another."""
+
+    levels: tuple[int, ...] = LEVELS
+    missing: float = 0.0
+    """The share of values that are missing"""
+    first: float | None = None
+    """The share of the first level of every feature; when None, each level has a share of its own"""
+
+    def draw(self, n_sentences: int, seed: int = 0) -> Stimuli:
+        rng = np.random.default_rng(seed)
+        n = 3 * n_sentences
+        table: dict[str, Any] = {"sentence": np.repeat(np.arange(n_sentences), 3).astype(str)}
+        for place, n_levels in enumerate(self.levels):
+            names = np.array(list("abcdef")[:n_levels], dtype=object)
+            values = rng.choice(names, n, p=self._shares(rng, n_levels))
+            table[f"f{place}"] = np.where(rng.random(n) < self.missing, None, values)
+        table["word"] = [f"word{k}" for k in range(n)]
+        frame = pd.DataFrame(table)
+        frame["text"] = frame.groupby("sentence")["word"].transform(" ".join)
+        return Stimuli.from_table(frame)
+
+    def _shares(self, rng: np.random.Generator, n_levels: int) -> Floats:
+        if self.first is None:
+            return rng.dirichlet(np.full(n_levels, 2.0))
+        return np.array([self.first, *[(1 - self.first) / (n_levels - 1)] * (n_levels - 1)])
+
+
+TABLES = {
+    "half missing": Table(missing=0.5),
+    "twelve features": Table(levels=(2, 3, 2, 4, 3, 2, 5, 2, 3, 2, 4, 2)),
+    "rare levels": Table(levels=(2, 2, 3, 2, 4, 2, 3, 2), first=0.92),
+}
 
 
 def shown(kind: str, n_sentences: int, seed: int = 0) -> Stimuli:
-    """Sentences of a grammar, or "half missing"."""
-    if kind == "half missing":
-        return half_missing(n_sentences, seed)
+    """Sentences of a grammar, or items of one of `TABLES`."""
+    if kind in TABLES:
+        return TABLES[kind].draw(n_sentences, seed)
     return Stimuli.from_grammar(grammar=kind, n_sentences=n_sentences, seed=seed)
 
 
 def draw_strengths(rng: np.random.Generator, kind: str, n_features: int) -> Floats:
-    """Strengths of unrelated features: "log-normal", "gamma", or "sparse", three in five of which are 0."""
+    """Strengths of unrelated features.
+
+    "log-normal", "gamma", "wide" (log-normal with twice the spread), or "sparse", three in five of which
+    are 0.
+    """
     if kind == "gamma":
         return rng.gamma(1.0, size=n_features)
+    if kind == "wide":
+        return np.exp(2 * rng.normal(size=n_features))
     strengths = np.exp(rng.normal(size=n_features))
     return np.where(rng.random(n_features) < 0.4, 1.5 * strengths, 0.0) if kind == "sparse" else strengths
 
@@ -57,6 +84,14 @@ class World:
     sentence_noise: float = 0.5
     """Shared by the items of a sentence, as a share of the noise"""
     n_units: int = 24
+    tails: int | None = None
+    """Degrees of freedom of Student's t that noise and places of levels are drawn from; None: normal"""
+
+    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        """Numbers of variance 1."""
+        if self.tails is None:
+            return rng.normal(size=shape)
+        return rng.standard_t(self.tails, size=shape) * np.sqrt((self.tails - 2) / self.tails)
 
     @cached_property
     def sentence(self) -> Floats:
@@ -69,12 +104,12 @@ class World:
 
     def layer(self, rng: np.random.Generator, strengths: Floats) -> Floats:
         """(n_items, n_units)"""
-        X = rng.normal(size=(len(self.stimuli), self.n_units))
+        X = self.drawn(rng, (len(self.stimuli), self.n_units))
         sentence = self.sentence
-        X += self.sentence_noise * rng.normal(size=(sentence.max() + 1, self.n_units))[sentence]
+        X += self.sentence_noise * self.drawn(rng, (sentence.max() + 1, self.n_units))[sentence]
         X *= self.noise
         for codes, strength in zip(self.codes, strengths, strict=True):
-            places = 0.4 * np.sqrt(strength) * rng.normal(size=(codes.max() + 1, self.n_units))
+            places = 0.4 * np.sqrt(strength) * self.drawn(rng, (codes.max() + 1, self.n_units))
             X += np.where(codes[:, None] >= 0, places[codes], 0.0)
         return X
 

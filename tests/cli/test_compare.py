@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import weightedtau
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr, weightedtau
 
+from thinkalike.activations import Activations
 from thinkalike.cli.named import default_folder, parse_systems
 from thinkalike.comparison import Comparison
 from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.files import file_name
 
 Run = Callable[..., Any]
 OPTIONS = ("--sentences", "40", "--resamples", "3")
@@ -52,6 +55,34 @@ def test_untrained_copies_are_run_beside(finished: tuple[Path, str]) -> None:
     ]
     assert block.control == pytest.approx(np.mean(means))
     assert block.control_share == np.mean(np.array(means) >= block.mean)
+
+
+def test_matrices_of_untrained_copies_stand_beside_those_of_the_trained(finished: tuple[Path, str]) -> None:
+    """By hand from the vectors of the copies: RSA, τ_w, and how alike the two order the layers."""
+    made = Comparison.load(finished[0])
+    assert made.controls is not None
+    assert made.controls.geometry is not None
+    rhos, drawn = [], []
+    for copies in zip(*made.controls.profiles.values(), strict=True):
+        folders = [finished[0] / "systems" / file_name(one.system) for one in copies]
+        stores = [Activations.open(folder / "activations.zarr") for folder in folders]
+        rsa = spearmanr(np.stack([pdist(s[k]) for s in stores for k in s.layers], axis=1)).statistic
+        importance = np.concatenate([one.mean_importance for one in copies])
+        tau = np.array([[weightedtau(x, y).statistic for y in importance] for x in importance])
+        upper = np.triu_indices(len(tau), k=1)
+        rhos.append(spearmanr(tau[upper], rsa[upper]).statistic)
+        drawn.append(rsa)
+    np.testing.assert_allclose(made.controls.geometry.values, np.mean(drawn, axis=0), atol=0.005)  # a sample
+    (found,) = made.agreements
+    assert found.untrained == pytest.approx(np.mean(rhos), abs=0.05)  # few layers: one step is 0.02
+    assert found.untrained_share == pytest.approx(np.mean(np.array(rhos) >= found.rho), abs=0.2)
+    test = made.matrices["rsa"].geometry_test("tiny-bert", "decoder")
+    assert test is not None
+    first = len(made.profiles["tiny-bert"].layers)
+    means = np.array([rsa[:first, first:].mean() for rsa in drawn])
+    assert test.control == pytest.approx(means.mean(), abs=0.005)
+    assert test.control_share == pytest.approx((means >= test.mean).mean(), abs=0.1)
+    assert test.control == pytest.approx(made.controls.geometry.block_mean("tiny-bert", "decoder"))
 
 
 def test_a_third_model_and_another_measure_extend_the_run(

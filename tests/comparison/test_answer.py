@@ -14,6 +14,7 @@ from thinkalike.comparison.answer import Answer, answer, system_shares
 from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.inference.agreement import Agreement
 
 Make = Callable[..., Profile]
 NAMES = tuple("pqrstu")
@@ -176,6 +177,22 @@ def test_geometry_is_told_when_it_agrees_and_when_it_does_not(make_profile: Make
     other = np.array([[1, 0.1, 0.2], [0.1, 1, 0.3], [0.2, 0.3, 1]])
     found = answer(made, matrices(made, other)).otherwise
     assert found.startswith("Geometry (RSA), which knows no features, puts b and c first.")
+
+
+def test_agreement_of_matrices_beside_untrained_copies(make_profile: Make) -> None:
+    made = profiles(make_profile, a=FIRST, b=FIRST)
+    one = Agreement("features", "rsa", 0.4, 0.2, 0.4, 0.3, 199)
+
+    def sure(agreement: Agreement) -> str:
+        return answer(made, matrices(made), None, [agreement]).sure
+
+    assert "order the layers" not in sure(one)
+    assert "order the layers alike, but in untrained copies they do so as well." in sure(
+        replace(one, untrained=0.9, untrained_share=0.8)
+    )
+    assert "order the layers more alike than in untrained copies." in sure(
+        replace(one, untrained=0.1, untrained_share=0.0)
+    )
 
 
 def test_untrained_copies(make_profile: Make) -> None:

@@ -25,6 +25,7 @@ from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.profiling import profile as make_profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.inference.agreement import Agreement
 
 Make = Callable[..., Profile]
 GOOD = [
@@ -155,6 +156,21 @@ def test_no_better_than_untrained(pair: list[Profile]) -> None:
     )
 
 
+def test_matrices_that_agree_as_much_without_training(pair: list[Profile]) -> None:
+    found = Agreement("features", "rsa", 0.38, 0.2, 0.4, 0.3, 199, untrained=0.9, untrained_share=1.0)
+
+    def told(one: Agreement) -> dict[str, str]:
+        evidence = Evidence(pair, by_features(pair, n_permutations=50), agreements=[one])
+        return {caution.kind: caution.text for caution in find_cautions(evidence)}
+
+    assert told(found)["agreement-untrained"].startswith(
+        "Features and RSA order the layers of untrained copies as much alike as those of trained systems in "
+        "100 % of the draws of weights (ρ 0.90 against 0.38)"
+    )
+    assert "agreement-untrained" not in told(replace(found, untrained=0.1, untrained_share=0.0))
+    assert "agreement-untrained" not in told(Agreement("features", "rsa", 0.38, 0.2, 0.4, 0.3, 199))
+
+
 def test_sampled_pairs(pair: list[Profile]) -> None:
     rsa = SimilarityMatrix(
         "rsa", (("a", 0),), np.ones((1, 1)), settings={"sampled": True, "n_pairs": 20_000_000}
@@ -228,7 +244,7 @@ def test_the_table_is_tested() -> None:
         "half-taken", "quantised-weights",  # in test_inside_pictures.py
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
         "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
-        "unstable-similarities", "no-better-than-untrained", "sampled-pairs",
+        "unstable-similarities", "no-better-than-untrained", "agreement-untrained", "sampled-pairs",
         "heavy-first-words", "missing-bos", "anisotropic-layers", "nothing-explained",
     }  # fmt: skip
 

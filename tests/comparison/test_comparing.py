@@ -46,6 +46,38 @@ def test_blocks_find_the_planted_pair_only(comparison: Comparison) -> None:
     assert blocks.loc[("ada", "bob"), "mean_rsa"] > blocks.loc[("ada", "cleo"), "mean_rsa"]
 
 
+def test_tables_that_one_reads_print_corrected_p_only(comparison: Comparison) -> None:
+    """`blocks` and `geometry` have all there is, by names that say so; what is printed has q."""
+    printed = comparison.table()
+    assert not [name for name in printed if name.startswith("p")]
+    corrected = comparison.blocks().query("a != b")
+    assert printed["q"].to_list() == corrected["q"].to_list()
+    assert (corrected["q"] >= corrected["p_mean"]).all()
+    assert (corrected["q"] > corrected["p_mean"]).any()
+    assert "uncorrected" not in comparison.explain("ada", 0, "cleo", 1).text
+    assert "corrected for all pairs of layers" in comparison.explain("ada", 0, "cleo", 1).text
+
+
+def test_reliability_of_geometry_is_that_of_the_layers_at_hand(comparison: Comparison) -> None:
+    """The pass over the layers leaves ranks only; `reliability` reads the layers again."""
+    rsa, n = comparison.matrices["rsa"], len(comparison.rows)
+    assert rsa.across is not None
+    assert rsa.ceiling is not None
+    frame = comparison.reliability()
+    np.testing.assert_allclose(rsa.across.ravel(), frame["across"], atol=0.02)
+    np.testing.assert_allclose(rsa.ceiling.ravel(), frame["ceiling"], atol=0.02)
+    test = rsa.geometry_test("ada", "cleo")
+    assert test is not None
+    between = [rsa.rows[k][0] == "ada" for k in range(n)], [rsa.rows[k][0] == "cleo" for k in range(n)]
+    assert test.across == pytest.approx(rsa.across[np.ix_(*between)].mean())
+    assert test.ceiling == pytest.approx(rsa.ceiling[np.ix_(*between)].mean())
+    own = rsa.geometry_test("ada", "ada")
+    assert own is not None
+    block = rsa.across[np.ix_(between[0], between[0])]
+    assert own.across == pytest.approx(block[~np.eye(len(block), dtype=bool)].mean())
+    assert f"{test.across:.2f}" in str(comparison.geometry().round(2))
+
+
 def test_the_matrices_are_those_of_scipy(comparison: Comparison, world: dict[str, Activations]) -> None:
     importance = np.concatenate([p.importance.mean(axis=1) for p in comparison.profiles.values()])
     tau = [[weightedtau(x, y).statistic for y in importance] for x in importance]

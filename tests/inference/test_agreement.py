@@ -7,7 +7,13 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 
-from thinkalike.inference.agreement import agreement, spearman, surrogate_distances, trajectories
+from thinkalike.inference.agreement import (
+    agreement,
+    beside_untrained,
+    spearman,
+    surrogate_distances,
+    trajectories,
+)
 
 ROWS = (("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1))
 SIZES = (5, 5, 9)
@@ -130,3 +136,18 @@ def test_constant_matrices_do_not_correlate() -> None:
 def test_the_same_seed_gives_the_same_p() -> None:
     x, y = symmetric(0), symmetric(1)
     assert agreement("a", x, "b", y, ROWS, seed=5) == agreement("a", x, "b", y, ROWS, seed=5)
+
+
+def test_untrained_copies_stand_beside_it() -> None:
+    """Mean ρ over the draws, and in how many they agree as much; a draw without a matrix is left out."""
+    rng = np.random.default_rng(0)
+    first, second, *copies = (a + a.T for a in rng.normal(size=(8, 5, 5)))
+    rows = [("one", k) for k in range(5)]
+    found = agreement("a", first, "b", second, rows, n_surrogates=9)
+    drawn = [(copies[0], copies[1]), (copies[2], copies[3]), (copies[4], np.full((5, 5), np.nan))]
+    upper = np.triu_indices(5, k=1)
+    rhos = [spearmanr(one[upper], other[upper]).statistic for one, other in drawn[:2]]
+    made = beside_untrained(found, drawn)
+    assert made.untrained == pytest.approx(np.mean(rhos))
+    assert made.untrained_share == np.mean(np.array(rhos) >= found.rho)
+    assert beside_untrained(found, drawn[2:]) == found

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, weightedtau
+from scipy.stats import false_discovery_control, kstest, weightedtau
 
 from thinkalike.inference.block_tests import Inference, relabelling_test
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
@@ -194,3 +194,16 @@ def test_a_planted_pair_is_found_and_the_other_systems_are_not() -> None:
         wrong += (q["a", "c"] < 0.05) or (q["b", "c"] < 0.05)
     assert found == 20
     assert wrong <= 5  # at most a false discovery rate of 5 % and its noise
+
+
+def test_what_is_printed_is_corrected_for_the_pairs_of_systems() -> None:
+    """Means and maxima alike, by SciPy; within a system there is nothing to correct for."""
+    rng = np.random.default_rng(3)
+    rows = [*system("a", 2), *system("b", 2), *system("c", 2)]
+    blocks = judged(rng.normal(size=(6, 5)), rows).blocks
+    between = [block for block in blocks if block.a != block.b]
+    for q, p in (("q", "p_mean"), ("q_maximum", "p_maximum")):
+        raw = [getattr(block, p) for block in between]
+        assert [getattr(block, q) for block in between] == pytest.approx(false_discovery_control(raw))
+        assert np.isnan([getattr(block, q) for block in blocks if block.a == block.b]).all()
+    assert any(block.q_maximum > block.p_maximum for block in between)

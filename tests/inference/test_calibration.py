@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.calibration import __main__ as calibration
-from benchmarks.calibration.claims import Claim
+from benchmarks.calibration.claims import Claim, claims_of, parts_of
 
 SMALL = ("null-cka", "agreement-related", "groups-planted", "blocks-planted", "subjects-level")
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_simulation_makes_claims(name: str) -> None:
-    simulate, n_draws = calibration.SIMULATIONS[name]
-    found = simulate(2, 0)
-    claims = [found] if isinstance(found, Claim) else found
+    simulation, n_draws = calibration.SIMULATIONS[name]
     assert n_draws >= 200
-    assert claims
-    assert all(0 <= claim.found <= 1 and claim.n == 2 for claim in claims)
+    for simulate in parts_of(simulation).values():
+        claims = claims_of(simulate(2, 0))
+        assert claims
+        assert all(0 <= claim.found <= 1 and claim.n == 2 for claim in claims)
 
 
-def test_a_full_run_replaces_its_own_rows_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "RESULTS", tmp_path / "calibration.json")
+def test_a_full_run_replaces_its_own_rows_only(places: Path) -> None:
     calibration.keep("one", [Claim("p", "w", 0.03, 0.07, 0.05, 400)])
     calibration.keep("other", [Claim("q", "w", 0.92, 0.98, 0.9, 300)])
     calibration.keep("one", [Claim("p", "v", 0.03, 0.07, 0.06, 400)])
@@ -34,6 +34,49 @@ def test_a_full_run_replaces_its_own_rows_only(tmp_path: Path, monkeypatch: pyte
         ("other", "w", False),
     ]
     assert kept["other"][0]["error"] == pytest.approx((0.9 * 0.1 / 300) ** 0.5, abs=1e-4)
+
+
+def test_a_run_that_was_stopped_goes_on(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that are there are not made again; rows are kept when all parts are there, in their order."""
+    calls = []
+
+    def part(n: int, seed: int, *, world: str) -> Claim:
+        calls.append(world)
+        if world == "b" and calls.count("b") == 1:
+            raise KeyboardInterrupt
+        return Claim("p", world, 0.0, 1.0, 0.5, n)
+
+    parts = {world: partial(part, world=world) for world in "abc"}
+    monkeypatch.setattr(calibration, "SIMULATIONS", {"one": (parts, 200)})
+    with pytest.raises(KeyboardInterrupt):
+        calibration.run("one", full=True)
+    assert not calibration.RESULTS.exists()
+    calibration.run("one:c", full=True)
+    assert not calibration.RESULTS.exists()
+    calibration.run("one", full=True)
+    assert calls == ["a", "b", "c", "b"]
+    kept = json.loads(calibration.RESULTS.read_text(encoding="utf-8"))["one"]
+    assert [(row["world"], row["n"]) for row in kept] == [("a", 200), ("b", 200), ("c", 200)]
+    calibration.run("one", full=False)
+    assert calls[4:] == ["a", "b", "c"]
+    assert json.loads(calibration.RESULTS.read_text(encoding="utf-8"))["one"] == kept
+    calibration.run("one:a", full=True, anew=True)
+    assert calls[7:] == ["a"]
+
+
+def test_names_that_are_none() -> None:
+    assert "there is no simulation 'x'" in calibration.what_is_unknown("x")
+    assert "features-ties has no part 'x'; it has: equal, apart" in calibration.what_is_unknown(
+        "features-ties:x"
+    )
+    assert not calibration.what_is_unknown("features-ties:apart")
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(calibration, "RESULTS", tmp_path / "calibration.json")
+    monkeypatch.setattr(calibration, "WORK", tmp_path / "parts")
+    return tmp_path
 
 
 def test_what_is_kept_has_a_simulation() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.stats import spearmanr
+from scipy.stats import false_discovery_control, spearmanr
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null, geometry_tests
@@ -65,6 +65,11 @@ def test_within_a_system_the_diagonal_is_left_out_and_q_is_over_pairs_of_systems
     assert np.isnan(within.q)
     between = next(t for t in tests if t.a != t.b)
     assert between.q == between.p_mean  # one pair of systems
+    rows = (("a", 0), ("b", 0), ("c", 0), ("d", 0), ("d", 1))
+    several = [t for t in geometry_tests(values, rows, null=null)[1] if t.a != t.b]
+    for q, p in (("q", "p_mean"), ("q_best", "p_best")):
+        corrected = false_discovery_control([getattr(t, p) for t in several])
+        assert [getattr(t, q) for t in several] == pytest.approx(corrected)
 
 
 def test_a_measure_with_a_direction_has_a_null_for_each() -> None:

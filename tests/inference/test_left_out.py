@@ -50,6 +50,7 @@ def test_what_moves_with_the_number_of_items_has_no_range() -> None:
         "rsa",
         "rsa-pearson",
         "rsa-cosine",
+        "rsa-correlation",
     ]
 
 

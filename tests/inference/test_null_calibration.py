@@ -64,6 +64,25 @@ def test_same_numbers_as_calibrated_similarity(measure: str, aggregate: str) -> 
     )
 
 
+def test_every_permutation_costs_calibrated_similarity_the_same() -> None:
+    """It calls the measure once for every pair of layers and every order: its time may be scaled up."""
+    peer = pytest.importorskip("calibrated_similarity")
+    first, second = [torch.from_numpy(x) for x in A], [torch.from_numpy(y) for y in B]
+
+    def calls(n_permutations: int) -> int:
+        shapes = []
+
+        def similarity(X: torch.Tensor, Y: torch.Tensor) -> float:
+            shapes.append((X.shape, Y.shape))
+            return float(X.mean() * Y.mean())
+
+        peer.calibrate_layers(first, second, similarity, K=n_permutations)
+        assert len({x[0] for pair in shapes for x in pair}) == 1  # all items, every time
+        return len(shapes)
+
+    assert [calls(n) for n in (1, 2, 9)] == [(1 + n) * len(A) * len(B) for n in (1, 2, 9)]
+
+
 def test_layers_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = sentence_orders(None, N, n=4)
     whole = null_values("cka", A, B, orders)[1]

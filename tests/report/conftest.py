@@ -239,6 +239,7 @@ def plant_blocks(
                     q=float("nan") if a == b else (0.012 if mean > 0.4 else 0.4),
                     maximum=float(np.nanmax(values)),
                     p_maximum=0.01,
+                    q_maximum=float("nan") if a == b else 0.03,
                     layer_a=rows[first[i]][1],
                     layer_b=rows[second[j]][1],
                     null_95=0.42,

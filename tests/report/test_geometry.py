@@ -12,7 +12,7 @@ import pytest
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null, geometry_tests
-from thinkalike.report.geometry import HEADER, cell_certainty, geometry_table
+from thinkalike.report.geometry import HEADER, LAST, cell_certainty, geometry_table
 from thinkalike.report.page import render
 from thinkalike.report.pairs import pair_data
 from thinkalike.report.summary import summarise
@@ -37,7 +37,7 @@ def sure(planted: Comparison) -> Comparison:
 
 def test_one_row_for_every_two_systems(sure: Comparison) -> None:
     table = geometry_table(sure)
-    assert table[0] == HEADER
+    assert table[0] == (*HEADER, *LAST)
     assert [row[1] for row in table[1:]] == ["alpha × beta", "alpha × gamma", "beta × gamma"]
     test = sure.matrices["rsa"].geometry_test("alpha", "gamma")
     assert test is not None
@@ -46,9 +46,25 @@ def test_one_row_for_every_two_systems(sure: Comparison) -> None:
     assert row[3] == f"{test.low:.2f} to {test.high:.2f}".replace("-", "−")
     assert row[5] == f"{test.q:.2g}"
     assert row[7].startswith(f"alpha:{test.layer_a} × gamma:{test.layer_b}, ")
+    assert row[7].endswith(f"(p = {test.q_best:.2g})")
     frame = sure.geometry()
     assert list(frame["measure"].unique()) == ["rsa"]
     assert {"low", "high", "q", "chance", "calibrated", "p_best"} <= set(frame)
+
+
+def test_each_mean_stands_beside_its_ceiling_and_the_untrained(sure: Comparison) -> None:
+    rsa = sure.matrices["rsa"]
+    known = {"across": 0.412, "ceiling": 0.634, "control": 0.257, "control_share": 0.0}
+    tests = tuple(replace(test, **known) for test in rsa.tests)
+    made = replace(sure, matrices={**sure.matrices, "rsa": replace(rsa, tests=tests)})
+    header, row, *_ = geometry_table(made)
+    assert header[7:] == ("across sentences", "ceiling", "untrained", "most alike layers")
+    assert row[7:10] == ("0.41", "0.63", "0.26")
+    page = render(made)
+    assert "what that would be for systems alike in truth" in page
+    assert "the mean of copies with random weights" in page
+    frame = made.geometry()
+    assert frame["disattenuated"].to_numpy() == pytest.approx(0.412 / 0.634)
 
 
 def test_without_draws_there_is_no_table(planted: Comparison) -> None:

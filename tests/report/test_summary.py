@@ -157,6 +157,17 @@ def test_agreements_of_several_matrices_make_a_table(planted: Comparison) -> Non
     assert len(header) == len(first)
 
 
+def test_agreement_of_untrained_copies_stands_beside_it(planted: Comparison) -> None:
+    (one,) = planted.agreements
+    copied = replace(one, untrained=0.9, untrained_share=1.0)
+    (sentence,) = summarise(replace(planted, agreements=(copied,))).agreements
+    assert sentence.endswith("In untrained copies of the systems they do so at ρ = 0.90.")
+    assert "ntrained" not in summarise(planted).agreements[0]
+    other = replace(one, b="procrustes")
+    table = summarise(replace(planted, agreements=(copied, other))).agreement_table
+    assert [row[-1] for row in table] == ["ρ of untrained copies", "0.90", "–"]
+
+
 def test_agreement_of_one_system_says_nothing_of_others(planted: Comparison) -> None:
     agreement = replace(planted.agreements[0], rho_between=float("nan"))
     assert "between systems" not in summarise(replace(planted, agreements=(agreement,))).agreements[0]

@@ -10,6 +10,7 @@ import numpy as np
 from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
+from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.jackknife import jackknife_error, quantile
 from thinkalike.labels import Floats
@@ -51,6 +52,7 @@ def answer(
     profiles: Mapping[str, Profile],
     matrices: Mapping[str, SimilarityMatrix],
     tried: Robustness | None = None,
+    agreements: Sequence[Agreement] = (),
     *,
     sample: str = "sentences",
 ) -> Answer:
@@ -67,7 +69,7 @@ def answer(
     return Answer(
         _who_is_alike(blocks, best),
         _why(profiles, blocks, best) + _who_is_left_out(profiles, blocks),
-        _how_sure(blocks, best, tried, sample),
+        _how_sure(blocks, best, tried, agreements, sample),
         _what_would_change_it(profiles, blocks, best, matrices, tried),
         _what_next(blocks, best, tried, sample),
     )
@@ -241,8 +243,19 @@ def _share_error(profile: Profile, k: int) -> float:
 # How sure is that?
 
 
-def _how_sure(blocks: Sequence[BlockTest], best: BlockTest, tried: Robustness | None, sample: str) -> str:
-    parts = [_beyond_chance(blocks), _beyond_untrained(blocks), _other_samples(blocks, best, sample)]
+def _how_sure(
+    blocks: Sequence[BlockTest],
+    best: BlockTest,
+    tried: Robustness | None,
+    agreements: Sequence[Agreement],
+    sample: str,
+) -> str:
+    parts = [
+        _beyond_chance(blocks),
+        _beyond_untrained(blocks),
+        _matrices_beyond_untrained(agreements),
+        _other_samples(blocks, best, sample),
+    ]
     if tried is not None:
         parts.append(tried.answer)
     return " ".join(part for part in parts if part)
@@ -268,6 +281,15 @@ def _beyond_untrained(blocks: Sequence[BlockTest]) -> str:
         return "Untrained copies are less alike: it comes from training."
     named = listed([_pair(block) for block in as_alike[:2]]) if len(as_alike) < len(known) else "the systems"
     return f"But untrained copies of {named} are as alike: training is not what it comes from."
+
+
+def _matrices_beyond_untrained(agreements: Sequence[Agreement]) -> str:
+    known = [one for one in agreements if np.isfinite(one.untrained_share)]
+    if not known:
+        return ""
+    if known[0].untrained_share > SIGNIFICANT:
+        return "Features and geometry order the layers alike, but in untrained copies they do so as well."
+    return "Features and geometry order the layers more alike than in untrained copies."
 
 
 def _other_samples(blocks: Sequence[BlockTest], best: BlockTest, sample: str) -> str:

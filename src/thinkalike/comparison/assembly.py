@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,16 +23,21 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import trajectory_distances
-from thinkalike.inference.agreement import agreement
+from thinkalike.inference.agreement import agreement, beside_untrained
+from thinkalike.inference.block_tests import BlockTest
+from thinkalike.inference.geometry_tests import GeometryTest
+from thinkalike.inference.halves import AcrossHalves
 from thinkalike.inference.jackknife import jackknife_range
 from thinkalike.inference.sentences import SentencePlan
 from thinkalike.inference.weighted_tau import contribution_matrix, tau_matrix
-from thinkalike.labels import Floats
+from thinkalike.labels import Floats, span_of
 from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
 from thinkalike.provenance import versions
 from thinkalike.stimuli.differences import FeatureDifferences, share_differing
 from thinkalike.stimuli.table import Stimuli
+
+Test = TypeVar("Test", BlockTest, GeometryTest)
 
 SMALLEST_RSA = 0.05
 """Of a geometric similarity nearer to 0 than this, no share is given."""
@@ -65,10 +70,12 @@ def assemble(
     check_same_items(activations)
     seed = plan.encoding.settings.seed
     features = by_features(profiles, seed=seed)
-    controls = None
-    if untrained:
-        features, controls = _with_controls(features, untrained)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
+    controls: Controls | None = None
+    drawn: list[tuple[SimilarityMatrix, SimilarityMatrix]] = []
+    if untrained:
+        drawn = _untrained_matrices(untrained, geometry)
+        features, rsa, controls = _with_controls(features, rsa, untrained, drawn)
     share, share_range = _explained(geometry)
     vectors = geometry.vectors or LayerVectors(activations, plan.steps)
     others = [between_vectors(vectors, geometry.rows, m, plan=sentences) for m in measures]
@@ -76,6 +83,16 @@ def assemble(
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)
     named = {profile.system: profile for profile in profiles}
+    agreements = tuple(
+        agreement(a, _alike(matrices[a]), b, _alike(matrices[b]), features.rows, seed=seed)
+        for a, b in combinations(matrices, 2)
+    )
+    if untrained and set(untrained) == set(named):  # copies of some of the systems are no match for all
+        copies = [(one.values, other.values) for one, other in drawn]
+        agreements = tuple(
+            beside_untrained(one, copies) if {one.a, one.b} == {FEATURES, "rsa"} else one
+            for one in agreements
+        )
     return Comparison(
         stimuli=stimuli,
         profiles=named,
@@ -83,10 +100,7 @@ def assemble(
         contributions=contribution_matrix(importance),
         explained_share=share,
         explained_range=share_range,
-        agreements=tuple(
-            agreement(a, _alike(matrices[a]), b, _alike(matrices[b]), features.rows, seed=seed)
-            for a, b in combinations(matrices, 2)
-        ),
+        agreements=agreements,
         layer_maps=_layer_maps(matrices),
         word_maps=_word_maps(geometry, stimuli),
         trajectories=trajectory_distances(
@@ -101,6 +115,7 @@ def assemble(
                 _differing(plan.differences),
                 plan.left_out,
                 len(stimuli),
+                agreements,
             )
         ),
         precision=precision_table(profiles, len(stimuli)),
@@ -116,7 +131,24 @@ def _rsa(geometry: Geometry, *, distance: str, seed: int) -> SimilarityMatrix:
     about = {"distance": distance, "n_pairs": found.n_pairs, "sampled": found.sampled, "seed": seed}
     matrix = SimilarityMatrix("rsa", geometry.rows, found.values, settings=about)
     left_out = None if without is None else without.values
-    return with_tests(matrix, get_measure("rsa"), left_out, geometry.null)
+    tested = with_tests(matrix, get_measure("rsa"), left_out, geometry.null)
+    return tested if geometry.halves is None else with_reliability(tested, geometry.halves)
+
+
+def with_reliability(matrix: SimilarityMatrix, found: AcrossHalves) -> SimilarityMatrix:
+    """The matrix with what it is across halves of the sentences, and the ceiling of that, beside it."""
+    tests = []
+    for test in matrix.tests:
+        block = span_of(matrix.rows, test.a), span_of(matrix.rows, test.b)
+        others = np.ones_like(found.across[block], dtype=bool)
+        if test.a == test.b:
+            np.fill_diagonal(others, val=False)
+        known = others & np.isfinite(found.ceiling[block])
+        if known.any():
+            across, ceiling = (float(part[block][known].mean()) for part in (found.across, found.ceiling))
+            test = replace(test, across=across, ceiling=ceiling)
+        tests.append(test)
+    return replace(matrix, across=found.across, ceiling=found.ceiling, tests=tuple(tests))
 
 
 def _explained(geometry: Geometry) -> tuple[Floats, tuple[Floats, Floats] | None]:
@@ -136,29 +168,51 @@ def explained_share(rsa: Floats, explained: Floats) -> Floats:
     return np.divide(explained, rsa, out=np.full(large.shape, np.nan), where=large)
 
 
-def _with_controls(
-    features: SimilarityMatrix, untrained: Mapping[str, tuple[Profile, ...]]
-) -> tuple[SimilarityMatrix, Controls]:
-    """The block tests with the block means of untrained copies beside them, over all draws of weights."""
+def _untrained_matrices(
+    untrained: Mapping[str, tuple[Profile, ...]], geometry: Geometry
+) -> list[tuple[SimilarityMatrix, SimilarityMatrix]]:
+    """By features and by RSA, over the layers of the copies of each draw, under the names of the trained."""
     kept = shared_features([copy for draws in untrained.values() for copy in draws])
-    drawn = [
-        SimilarityMatrix(
-            FEATURES,
-            tuple((name, layer) for name, one in zip(untrained, copies, strict=True) for layer in one.layers),
-            tau_matrix(stacked_importance(copies, kept)),
-            settings={"features": kept},
+    assert geometry.copies is not None
+    found = []
+    for copies in zip(*untrained.values(), strict=True):
+        rows = tuple(
+            (name, layer) for name, one in zip(untrained, copies, strict=True) for layer in one.layers
         )
-        for copies in zip(*untrained.values(), strict=True)
-    ]
-    blocks = []
-    for block in features.blocks:
-        if {block.a, block.b} <= set(untrained):
-            means = np.array([one.block_mean(block.a, block.b) for one in drawn])
-            as_alike = float((means >= block.mean).mean())
-            block = replace(block, control=float(means.mean()), control_share=as_alike)
-        blocks.append(block)
-    mean = replace(drawn[0], values=np.mean([one.values for one in drawn], axis=0))
-    return replace(features, blocks=tuple(blocks)), Controls(dict(untrained), mean)
+        place = np.concatenate([np.r_[span_of(geometry.copied, one.system)] for one in copies])
+        by_importance = tau_matrix(stacked_importance(copies, kept))
+        found.append(
+            (
+                SimilarityMatrix(FEATURES, rows, by_importance, settings={"features": kept}),
+                SimilarityMatrix("rsa", rows, geometry.copies[np.ix_(place, place)]),
+            )
+        )
+    return found
+
+
+def _with_controls(
+    features: SimilarityMatrix,
+    rsa: SimilarityMatrix,
+    untrained: Mapping[str, tuple[Profile, ...]],
+    drawn: Sequence[tuple[SimilarityMatrix, SimilarityMatrix]],
+) -> tuple[SimilarityMatrix, SimilarityMatrix, Controls]:
+    """The tests with the means of untrained copies beside them, over all draws of weights."""
+    by_importance, by_distance = zip(*drawn, strict=True)
+    features = replace(features, blocks=tuple(_beside(b, by_importance) for b in features.blocks))
+    rsa = replace(rsa, tests=tuple(_beside(t, by_distance) for t in rsa.tests))
+    means = (
+        replace(some[0], values=np.mean([one.values for one in some], axis=0))
+        for some in (by_importance, by_distance)
+    )
+    return features, rsa, Controls(dict(untrained), *means)
+
+
+def _beside(test: Test, drawn: Sequence[SimilarityMatrix]) -> Test:
+    """With the mean of the copies, and in how many draws they are as alike."""
+    if not {test.a, test.b} <= set(drawn[0].systems):
+        return test
+    means = np.array([one.block_mean(test.a, test.b) for one in drawn])
+    return replace(test, control=float(means.mean()), control_share=float((means >= test.mean).mean()))
 
 
 def _alike(matrix: SimilarityMatrix) -> Floats:

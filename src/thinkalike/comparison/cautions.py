@@ -12,6 +12,7 @@ import numpy as np
 
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import FEWEST_FEATURES
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.inference.sentences import MOST_ITEMS
@@ -66,6 +67,8 @@ class Evidence:
     constant: Sequence[str] = ()
     """Features of the stimuli that no profile has, because no two items differ in them"""
     items: int = 0
+    agreements: Sequence[Agreement] = ()
+    """Of the matrices"""
 
 
 Found = Iterator[tuple[str, tuple[str, ...]]]
@@ -334,6 +337,18 @@ def _no_better_than_untrained(evidence: Evidence) -> Found:
             )
 
 
+def _agreement_untrained(evidence: Evidence) -> Found:
+    for one in evidence.agreements:
+        if one.untrained_share >= AS_ALIKE_UNTRAINED:
+            yield (
+                f"Features and RSA order the layers of untrained copies as much alike as those of trained "
+                f"systems in {percent(one.untrained_share)} of the draws of weights (ρ "
+                f"{number(one.untrained)} against {number(one.rho)}): that the two matrices agree is no sign "
+                "of training.",
+                (),
+            )
+
+
 def _few_resamples(evidence: Evidence) -> Found:
     numbers = [len(p.replicates.scores) for p in evidence.profiles if p.replicates is not None]
     if numbers and min(numbers) < FEWEST_RESAMPLES:
@@ -392,6 +407,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "few-resamples": _few_resamples,
     "unstable-similarities": _unstable_similarities,
     "no-better-than-untrained": _no_better_than_untrained,
+    "agreement-untrained": _agreement_untrained,
     "sampled-pairs": _sampled_pairs,
     "no-chance-level": _no_chance_level,
 }

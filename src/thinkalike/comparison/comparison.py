@@ -19,12 +19,13 @@ from thinkalike.comparison.explaining import Explanation, explain_pair
 from thinkalike.comparison.geometry_similarity import sentences_of
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.sentence_halves import conditions_of
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, pair_columns
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.agreement import Agreement
-from thinkalike.inference.halves import across_halves
+from thinkalike.inference.halves import across_halves, plan_halves
 from thinkalike.labels import Floats, Layer, Row, find_row
 from thinkalike.measures import get_measure
 from thinkalike.pairs.preprocessing import prepare_steps
@@ -47,6 +48,8 @@ class Controls:
     """By the name of the trained system, one per draw of weights: `NAME:untrained`, `NAME:untrained:2`"""
     similarity: SimilarityMatrix
     """By features, over the layers of the copies, under the names of the trained; means over draws"""
+    geometry: SimilarityMatrix | None = None
+    """The same by RSA, from a sample of the pairs of items; None in runs that kept none"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,7 +125,7 @@ class Comparison:
     def answer(self) -> Answer:
         """In plain words: who is alike, why, how sure that is, what would change it, what to do next."""
         sample = "sentences" if "word" in self.stimuli.items else "items"
-        return answer(self.profiles, self.matrices, self.tried, sample=sample)
+        return answer(self.profiles, self.matrices, self.tried, self.agreements, sample=sample)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -141,7 +144,12 @@ class Comparison:
 
     def blocks(self) -> pd.DataFrame:
         """One row per pair of systems, and per system with itself: mean and highest τ_w, p-values, RSA."""
-        frame = pd.DataFrame([vars(block) for block in self.matrices[FEATURES].blocks])
+        frame = pd.DataFrame(
+            [
+                {**vars(block), "disattenuated": block.disattenuated}
+                for block in self.matrices[FEATURES].blocks
+            ]
+        )
         if "rsa" in self.matrices and len(frame):
             rsa = self.matrices["rsa"]
             means = [rsa.block_mean(a, b) for a, b in zip(frame["a"], frame["b"], strict=True)]
@@ -149,10 +157,10 @@ class Comparison:
         return frame
 
     def geometry(self) -> pd.DataFrame:
-        """One row per geometric measure and pair of systems: mean and best, ranges, p-values, chance."""
+        """One row per geometric measure and pair of systems: means, bests, ranges, p, chance, ceiling."""
         return pd.DataFrame(
             [
-                {"measure": name, **vars(test)}
+                {"measure": name, **vars(test), "disattenuated": test.disattenuated}
                 for name, matrix in self.matrices.items()
                 for test in matrix.tests
             ]
@@ -169,11 +177,10 @@ class Comparison:
             raise InvalidInput("The activations of this run are gone: compare again to have reliability.")
         steps = prepare_steps(self.settings.get("steps"), self.stimuli)
         layers = [steps(self.activations[system][layer]) for system, layer in self.rows]
-        features = self.stimuli.features
-        conditions = features.groupby(list(features), observed=True, dropna=False).ngroup().to_numpy()
-        found = across_halves(
-            get_measure(measure), layers, conditions, sentences_of(self.stimuli), n_deals=n_deals, seed=seed
+        plan = plan_halves(
+            conditions_of(self.stimuli), sentences_of(self.stimuli), n_deals=n_deals, seed=seed
         )
+        found = across_halves(get_measure(measure), layers, plan)
         columns = pair_columns(self.rows)
         return pd.DataFrame(columns | {name: values.ravel() for name, values in found._asdict().items()})
 
@@ -264,6 +271,7 @@ class Comparison:
                 found,
                 rsa=rsa,
                 rsa_range=_ends(self.matrices["rsa"].low, self.matrices["rsa"].high, i, j),
+                rsa_across=_ends(self.matrices["rsa"].across, self.matrices["rsa"].ceiling, i, j),
                 explained_share=share if known else None,
                 explained_range=None if ends is None else _ends(*ends, i, j),
             )

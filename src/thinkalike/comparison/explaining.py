@@ -72,6 +72,8 @@ class Explanation:
     low: float | None = None
     high: float | None = None
     """95 % range of τ_w over other sentences"""
+    ceiling: float | None = None
+    """What τ_w of two layers alike in truth would reach with so many sentences"""
     shared: tuple[str, ...] = ()
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
@@ -83,6 +85,8 @@ class Explanation:
     rsa: float | None = None
     rsa_range: tuple[float, float] | None = None
     """95 % range of RSA over other sentences"""
+    rsa_across: tuple[float, float] | None = None
+    """RSA with other sentences on one side, and the ceiling of that"""
     explained_share: float | None = None
     """The part of RSA that a sum over the named features explains; None when |RSA| < 0.05"""
     explained_range: tuple[float, float] | None = None
@@ -158,6 +162,8 @@ class Explanation:
         numbers = [f"τ_w = {number(self.tau)}"]
         if self.low is not None and self.high is not None:
             numbers.append(f"{number(self.low)} to {number(self.high)} with other sentences")
+        if self.ceiling is not None:
+            numbers.append(f"{number(self.ceiling)} if they were alike in truth")
         if self.p_block is not None:
             numbers.append(f"{p_text(self.p_block)}, corrected for all pairs of layers of the two systems")
         verdict = _verdict(self.tau, self.p_block)
@@ -199,16 +205,18 @@ class Explanation:
             if self.rsa_range is None
             else f"; {' to '.join(map(number, self.rsa_range))} with other sentences"
         )
+        if self.rsa_across is not None:
+            across, ceiling = map(number, self.rsa_across)
+            ends += f"; {across} of {ceiling} when no sentence is shown to both"
         sentence = f"Their geometric similarity is ρ = {number(self.rsa)} (RSA{ends})"
         if self.explained_share is None:
             return sentence + "."
+        share = self.explained_share
+        if not 0 <= share <= 1:  # its two parts have different signs
+            alone, rest = number(share * self.rsa), number((1 - share) * self.rsa)
+            return f"{sentence}; a sum over the named features alone would give {alone}, the rest {rest}."
         ends = "" if self.explained_range is None else f" ({' to '.join(map(percent, self.explained_range))})"
-        part = (
-            f"{sentence}, of which the named features explain at least {percent(self.explained_share)}{ends}"
-        )
-        if self.explained_share > 1:
-            part += " (more than all of it: in what they leave unexplained the two layers disagree)"
-        return part + "."
+        return f"{sentence}, of which the named features explain at least {percent(share)}{ends}."
 
 
 @one_name
@@ -285,6 +293,7 @@ def explain_pair(
         p_block=_entry(matrix.p_block, i, j),
         low=_entry(matrix.low, i, j),
         high=_entry(matrix.high, i, j),
+        ceiling=_entry(matrix.ceiling, i, j),
         shared=shared,
         only_a=only_a,
         only_b=only_b,

@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.layerpass import LayerTask, Look
+from thinkalike.comparison.layerpass import LayerTask, Look, OfGeometry
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.encoding.plan import EncodingPlan
 from thinkalike.errors import InvalidInput
@@ -122,7 +122,8 @@ def _seconds(stimuli: Stimuli, plan: ProfilingPlan, width: int, *, geometry: boo
 def _look(stimuli: Stimuli, plan: ProfilingPlan, width: int, *, geometry: bool) -> float:
     X = np.random.default_rng(0).standard_normal((len(stimuli), width), dtype=np.float32)
     look = Look.of(stimuli, plan)
-    task = LayerTask(Activations.from_arrays({0: X}), 0, True, geometry, plan.resampling is not None)
+    wanted: OfGeometry = "all" if geometry else "nothing"
+    task = LayerTask(Activations.from_arrays({0: X}), 0, True, wanted, plan.resampling is not None)
     return _shorter_of_two(lambda: look(task))
 
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.maps import classical_mds
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ExaminedLayer, ProfilingPlan, collect_profile, examine_layer
+from thinkalike.comparison.sentence_halves import halves_of
 from thinkalike.inference.geometry_tests import Null
+from thinkalike.inference.halves import AcrossHalves, HalvesPlan, Ranks, rsa_across_halves
 from thinkalike.inference.left_out import LeftOut
 from thinkalike.inference.sentences import SentencePlan
 from thinkalike.labels import Floats, Layer, Row
@@ -36,7 +39,12 @@ KEPT_VECTORS = 1 << 30
 MAPPED_ITEMS = 400
 """Items that are put on maps: all, or a seeded subset of so many"""
 
+COPY_PAIRS = 30_000
+"""Pairs of items from which RSA of copies is computed: of more, a seeded sample. It moves ρ by 0.006"""
+
 Vectors = npt.NDArray[np.floating]
+OfGeometry = Literal["nothing", "all", "sample"]
+"""What is wanted of the geometry of a layer: for a compared system all of it, for a copy ranks of a sample"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +57,12 @@ class Geometry:
     """RSA without each part of the sentences, if they were to be left out"""
     null: Null | None = field(repr=False)
     """RSA with exchanged sentences, if they were to change places"""
+    halves: AcrossHalves | None = field(repr=False)
+    """RSA across halves of the sentences, if they were to be left out"""
+    copies: Floats | None = field(repr=False)
+    """RSA between the layers of all untrained copies, in the order of `copied`"""
+    copied: tuple[Row, ...]
+    """(copy, layer)"""
     words: tuple[tuple[Floats, Floats], ...] = field(repr=False)
     """For each row its map of words (n_mapped, 2), and the share of the variance along each axis (2,)"""
     mapped: npt.NDArray[np.int64] = field(repr=False)
@@ -64,7 +78,7 @@ class LayerTask:
     activations: Activations
     layer: Layer
     profile: bool
-    geometry: bool
+    geometry: OfGeometry
     resampled: bool
     """Whether its profile has ranges: copies have none"""
 
@@ -76,6 +90,7 @@ class LookedAt:
     examined: ExaminedLayer | None
     ranks: npt.NDArray[np.float32] | None
     words: tuple[Floats, Floats] | None
+    halves: Sequence[Ranks] | None = None
     vectors: Vectors | None = None
 
 
@@ -87,7 +102,11 @@ class Look:
     bare: ProfilingPlan
     """The same without resamples, for copies"""
     pairs: Pairs
+    few: Pairs
+    """For copies"""
     mapped: npt.NDArray[np.int64]
+    halves: HalvesPlan | None
+    """None where nothing is resampled, or too few combinations of features stand in both halves"""
     keep: bool = False
     """Whether the vectors are part of what was found"""
 
@@ -97,7 +116,9 @@ class Look:
         seed = settings.seed
         mapped = np.sort(np.random.default_rng(seed).permutation(len(stimuli))[:MAPPED_ITEMS])
         pairs = Pairs.of(len(stimuli), max_pairs=settings.max_pairs, seed=seed)
-        return cls(plan, replace(plan, resampling=None), pairs, mapped, keep)
+        few = Pairs.of(len(stimuli), max_pairs=COPY_PAIRS, seed=seed)
+        halves = None if plan.resampling is None else halves_of(stimuli, settings)
+        return cls(plan, replace(plan, resampling=None), pairs, few, mapped, halves, keep)
 
     @property
     def distance(self) -> DistanceLike:
@@ -107,11 +128,15 @@ class Look:
         X = task.activations[task.layer]
         plan = self.plan if task.resampled else self.bare
         examined = examine_layer(plan, task.layer, X) if task.profile else None
-        if not task.geometry:
+        if task.geometry == "nothing":
             return LookedAt(examined, None, None)
         X = self.plan.steps(X)
-        ranks = standardised_ranks(self.pairs, make_target(X, self.distance))
-        return LookedAt(examined, ranks, self._words(X), X if self.keep else None)
+        target = make_target(X, self.distance)
+        if task.geometry == "sample":
+            return LookedAt(examined, standardised_ranks(self.few, target), None)
+        ranks = standardised_ranks(self.pairs, target)
+        halves = None if self.halves is None else self.halves.ranks(X, self.distance)
+        return LookedAt(examined, ranks, self._words(X), halves, X if self.keep else None)
 
     def _words(self, X: Vectors) -> tuple[Floats, Floats]:
         some = X[self.mapped]
@@ -136,7 +161,7 @@ def pass_over_layers(
 
     Parameters
     ----------
-    copies : untrained copies, by the name of the trained system; they are only profiled, without ranges.
+    copies : untrained copies, by the name of the trained system; without ranges.
     kept : the profile that a plan has made already, if any.
     made : called with every new profile as soon as it is whole.
     keep_vectors : whether further measures will need the layers, which are kept if they have room.
@@ -147,21 +172,27 @@ def pass_over_layers(
     bare = replace(plan, resampling=None)
     profiles = {one.system: kept(one, plan if k < len(systems) else bare) for k, one in enumerate(everyone)}
     tasks = [
-        LayerTask(one, layer, profiles[one.system] is None, place < len(systems), place < len(systems))
-        for place, one in enumerate(everyone)
+        LayerTask(one, layer, profiles[one.system] is None, geometry, resampled=geometry == "all")
+        for geometry, some in _wanted(systems, everyone[len(systems) :])
+        for one in some
         for layer in one.layers
-        if place < len(systems) or profiles[one.system] is None
     ]
-    rows = tuple((one.system, layer) for one in systems for layer in one.layers)
+    rows, copied = (
+        tuple((task.activations.system, task.layer) for task in tasks if task.geometry == kind)
+        for kind in ("all", "sample")
+    )
     if 4 * len(stimuli) * sum(sum(one.n_units) for one in systems) > KEPT_VECTORS:
         keep_vectors = False
     look = Look.of(stimuli, plan, keep=keep_vectors)
     words: list[tuple[Floats, Floats]] = []
+    halves: list[Sequence[Ranks]] = []
     vectors: list[Vectors] = []
+    n_copied = 0
     examined: dict[str, list[ExaminedLayer]] = {}
     failures: dict[str, str] = {}
     with ExitStack() as stack:
         ranked = stack.enter_context(RankedLayers(len(rows), look.pairs))
+        ranked_copies = stack.enter_context(RankedLayers(len(copied), look.few))
         for task, found in zip(tasks, _looked(look, stimuli, tasks, root, stack), strict=True):
             system, layers = task.activations.system, task.activations.layers
             if isinstance(found, Failure):
@@ -170,7 +201,11 @@ def pass_over_layers(
             if found.ranks is not None and found.words is not None:
                 ranked.put(len(words), found.ranks)
                 words.append(found.words)
-            if keep_vectors and task.geometry:
+                halves += [] if found.halves is None else [found.halves]
+            elif found.ranks is not None:
+                ranked_copies.put(n_copied, found.ranks)
+                n_copied += 1
+            if keep_vectors and task.geometry == "all":
                 at_hand = found.vectors
                 vectors.append(plan.steps(task.activations[task.layer]) if at_hand is None else at_hand)
             if found.examined is not None:
@@ -184,12 +219,31 @@ def pass_over_layers(
         rsa = ranked.correlate(plan.differences)
         left_out = None if sentences is None else sentences.left_out_ranked(ranked, plan.differences)
         null = None if sentences is None else sentences.null_ranked(ranked)
+        of_copies = ranked_copies.correlate().values if copied else None
     whole = {name: profile for name, profile in profiles.items() if profile is not None}
     return (
         [whole[one.system] for one in systems],
         {name: tuple(whole[copy.system] for copy in draws) for name, draws in (copies or {}).items()},
-        Geometry(rows, rsa, left_out, null, tuple(words), look.mapped, tuple(vectors)),
+        Geometry(
+            rows,
+            rsa,
+            left_out,
+            null,
+            rsa_across_halves(halves) if halves else None,
+            of_copies,
+            copied,
+            tuple(words),
+            look.mapped,
+            tuple(vectors),
+        ),
     )
+
+
+def _wanted(
+    systems: Sequence[Activations], copies: Sequence[Activations]
+) -> tuple[tuple[OfGeometry, Sequence[Activations]], ...]:
+    """What is wanted of the geometry of whom."""
+    return ("all", systems), ("sample", copies)
 
 
 def _looked(

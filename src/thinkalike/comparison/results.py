@@ -69,6 +69,8 @@ def result_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     if comparison.controls is not None:
         copies = chain(*comparison.controls.profiles.values())
         tables[f"similarity-{UNTRAINED}"] = comparison.controls.similarity.to_frame()
+        if comparison.controls.geometry is not None:
+            tables[f"similarity-{UNTRAINED}-rsa"] = comparison.controls.geometry.to_frame()
         tables[f"profiles-{UNTRAINED}"] = pd.concat([p.to_frame() for p in copies], ignore_index=True)
     if comparison.tried is not None:
         tables[ROBUSTNESS] = comparison.tried.to_frame()
@@ -111,6 +113,7 @@ def write_results(comparison: Comparison, tables: Path) -> dict[str, object]:
             "systems": {name: [copy.system for copy in draws] for name, draws in controls.profiles.items()},
             "rows": controls.similarity.rows,
             "matrix": _about(controls.similarity),
+            "geometry": None if controls.geometry is None else _about(controls.geometry),
         },
     }
 
@@ -137,8 +140,7 @@ def read_results(
     kept = matrices[FEATURES].settings["features"]
     controls = results["controls"]
     if controls is not None:
-        untrained = found[f"similarity-{UNTRAINED}"]
-        copied = Controls(copies, _matrix(untrained, UNTRAINED, controls["matrix"], _rows(controls["rows"])))
+        copied = _controls(controls, found, copies)
     return Comparison(
         stimuli=stimuli,
         profiles=profiles,
@@ -161,6 +163,17 @@ def read_results(
     )
 
 
+def _controls(
+    about: Mapping[str, Any], found: Mapping[str, pd.DataFrame], copies: Mapping[str, tuple[Profile, ...]]
+) -> Controls:
+    rows = _rows(about["rows"])
+    similarity = _matrix(found[f"similarity-{UNTRAINED}"], FEATURES, about["matrix"], rows)
+    if about.get("geometry") is None:
+        return Controls(copies, similarity)
+    geometry = _matrix(found[f"similarity-{UNTRAINED}-rsa"], "rsa", about["geometry"], rows)
+    return Controls(copies, similarity, geometry)
+
+
 def _about(matrix: SimilarityMatrix) -> dict[str, object]:
     return {
         "kind": matrix.kind,
@@ -178,7 +191,7 @@ def _matrix(
     left_out: pd.DataFrame | None = None,
 ) -> SimilarityMatrix:
     return SimilarityMatrix(
-        measure=FEATURES if name == UNTRAINED else name,
+        measure=name,
         rows=rows,
         values=table["value"].to_numpy(np.float64).reshape(len(rows), len(rows)),
         kind=about["kind"],

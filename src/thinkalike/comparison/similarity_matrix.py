@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-OF_CELLS = ("p_block", "low", "high", "ceiling", "threshold", "calibrated")
+OF_CELLS = ("p_block", "low", "high", "across", "ceiling", "threshold", "calibrated")
 """What a matrix may know of every pair of layers besides its value"""
 FEATURES = "features"
 """The name of the feature-based measure, τ_w of importance profiles"""
@@ -64,9 +64,11 @@ class SimilarityMatrix:
     low: Floats | None = field(default=None)
     high: Floats | None = field(default=None)
     """(n_rows, n_rows) 95 % range over other sentences; docs/certainty.md says what it holds"""
+    across: Floats | None = field(default=None)
+    """(n_rows, n_rows) for RSA: the same with other sentences on one side, which the ceiling is of"""
     ceiling: Floats | None = field(default=None)
-    """(n_rows, n_rows) for features: what two layers alike in truth would reach with so many sentences, the
-    geometric mean of their reliabilities"""
+    """(n_rows, n_rows) what two layers alike in truth would reach with so many sentences, the geometric mean
+    of their reliabilities"""
     threshold: Floats | None = field(default=None)
     """(n_rows, n_rows) what 95 % of the values with exchanged sentences stay below (above, for distances)"""
     calibrated: Floats | None = field(default=None)

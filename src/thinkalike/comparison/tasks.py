@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from thinkalike.activations.store import Activations
-from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt
+from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt, OfGeometry
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
 from thinkalike.files import write_bytes
@@ -119,12 +119,12 @@ class LayersTask:
     asked: Facts
     """The settings of the plan"""
     profile: bool
-    geometry: bool
+    geometry: OfGeometry
     resampled: bool
 
     def ranks(self, layer: Layer) -> Path:
-        """The file of the ranks of a layer."""
-        return Path(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npy"
+        """The file of the ranks of a layer, and of those in halves of the sentences."""
+        return Path(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npz"
 
 
 def look_at_layers(task: LayersTask) -> list[LookedAt]:
@@ -136,9 +136,9 @@ def look_at_layers(task: LayersTask) -> list[LookedAt]:
         one = look(LayerTask(activations, layer, task.profile, task.geometry, task.resampled))
         if one.ranks is not None:
             buffer = io.BytesIO()
-            np.save(buffer, one.ranks, allow_pickle=False)
+            np.savez(buffer, one.ranks, *(one.halves or ()))
             write_bytes(buffer.getvalue(), task.ranks(layer))
-        found.append(replace(one, ranks=None))
+        found.append(replace(one, ranks=None, halves=None))
     return found
 
 
@@ -195,9 +195,11 @@ def look_on_workers(
             yield from [outcome] * len(group)
             continue
         for task, looked in zip(group, outcome, strict=True):
-            if task.geometry:
+            if task.geometry != "nothing":
                 path = one.ranks(task.layer)
-                looked = replace(looked, ranks=np.load(path, allow_pickle=False))
+                with np.load(path, allow_pickle=False) as kept:
+                    ranks, *halves = (kept[name] for name in kept.files)
+                looked = replace(looked, ranks=ranks, halves=halves or None)
                 path.unlink()
             yield looked
 
@@ -206,7 +208,7 @@ def profile_on_workers(
     engine: Engine, activations: Activations, stimuli: Stimuli, plan: ProfilingPlan
 ) -> Profile:
     """As `profile` makes it here."""
-    tasks = [LayerTask(activations, layer, True, False, True) for layer in activations.layers]
+    tasks = [LayerTask(activations, layer, True, "nothing", True) for layer in activations.layers]
     with shared_folder(None) as folder:
         found = dict(
             zip(activations.layers, look_on_workers(engine, stimuli, plan, tasks, folder), strict=True)

@@ -14,7 +14,7 @@ second matrix is turned into trajectories (a point per layer, by classical scali
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,10 @@ class Agreement:
     rho_between: float
     """Spearman over the pairs of layers of different models; NaN for one model"""
     n_surrogates: int
+    untrained: float = float("nan")
+    """ρ of untrained copies, averaged over draws of weights; NaN where there are none"""
+    untrained_share: float = float("nan")
+    """The share of the draws in which the copies' matrices agree at least as much"""
 
 
 def agreement(
@@ -56,7 +60,7 @@ def agreement(
     seed: int = 0,
 ) -> Agreement:
     """Compare two similarity matrices (n, n) over the same `rows`; pairs with a NaN in one are left out."""
-    valid = np.triu(np.isfinite(first) & np.isfinite(second), k=1)
+    valid = _valid(first, second)
     system = np.array([row[0] for row in rows])
     between = valid & (system[:, None] != system)
     spans = [span_of(rows, s) for s in systems_of(rows)]
@@ -73,6 +77,22 @@ def agreement(
         rho_between=spearman(first[between], second[between]),
         n_surrogates=n_surrogates,
     )
+
+
+def beside_untrained(found: Agreement, copies: Sequence[tuple[Floats, Floats]]) -> Agreement:
+    """With the agreement of untrained copies beside it: both of their matrices, for each draw of weights."""
+    rhos = [
+        spearman(first[valid], second[valid]) for first, second in copies for valid in [_valid(first, second)]
+    ]
+    known = np.array([rho for rho in rhos if np.isfinite(rho)])
+    if not len(known):
+        return found
+    return replace(found, untrained=float(known.mean()), untrained_share=float((known >= found.rho).mean()))
+
+
+def _valid(first: Floats, second: Floats) -> npt.NDArray[np.bool_]:
+    """Pairs of different layers, each once, that both matrices know."""
+    return np.triu(np.isfinite(first) & np.isfinite(second), k=1)
 
 
 def _against_surrogates(

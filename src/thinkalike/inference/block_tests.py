@@ -56,6 +56,8 @@ class BlockTest:
     """`p_mean` after Benjamini–Hochberg over all pairs of systems; NaN within a system"""
     p_maximum: float = float("nan")
     """For the layers in it: share of relabellings whose highest τ_w of strengths is at least as high"""
+    q_maximum: float = float("nan")
+    """`p_maximum` after Benjamini–Hochberg over all pairs of systems; NaN within a system"""
     n_relabellings: int = 0
     exact: bool = False
     """Whether all F! relabellings were enumerated"""
@@ -198,5 +200,11 @@ def _tested(block: BlockTest, null: _BlockNull, *, exact: bool) -> BlockTest:
 
 def _correct_for_pairs_of_systems(blocks: Sequence[BlockTest]) -> tuple[BlockTest, ...]:
     between = [k for k, block in enumerate(blocks) if block.a != block.b and np.isfinite(block.p_mean)]
-    adjusted = dict(zip(between, false_discovery_control([blocks[k].p_mean for k in between]), strict=True))
-    return tuple(replace(b, q=float(adjusted[k])) if k in adjusted else b for k, b in enumerate(blocks))
+    means, maxima = (
+        dict(zip(between, false_discovery_control([getattr(blocks[k], p) for k in between]), strict=True))
+        for p in ("p_mean", "p_maximum")
+    )
+    return tuple(
+        replace(block, q=float(means[k]), q_maximum=float(maxima[k])) if k in means else block
+        for k, block in enumerate(blocks)
+    )

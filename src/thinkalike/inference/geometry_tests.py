@@ -47,10 +47,25 @@ class GeometryTest:
     calibrated: float = NAN
     """The mean on a scale from chance (0) to the best there is (1)"""
     p_best: float = NAN
+    q_best: float = NAN
+    """`p_best` after Benjamini–Hochberg over all pairs of systems"""
     chance_best: float = NAN
     calibrated_best: float = NAN
     """The same for the best, against the best of exchanged sentences"""
     n_permutations: int = 0
+    across: float = NAN
+    """The mean with other sentences on one side: nothing counts that is particular to those shown"""
+    ceiling: float = NAN
+    """What `across` would be for layers alike in truth, with so many sentences"""
+    control: float = NAN
+    """The mean of untrained copies of the two systems, averaged over draws of weights"""
+    control_share: float = NAN
+    """The share of the draws in which the copies are at least as alike"""
+
+    @property
+    def disattenuated(self) -> float:
+        """`across` as a share of its ceiling: an estimate for very many sentences. It can exceed 1."""
+        return self.across / self.ceiling if self.ceiling > 0 else NAN
 
 
 class Null(NamedTuple):
@@ -197,5 +212,11 @@ def _other_way(null: Null, place: tuple[slice, slice], kept: Floats, distance: b
 def _corrected(tests: Sequence[GeometryTest]) -> tuple[GeometryTest, ...]:
     """With q over the pairs of systems."""
     between = [k for k, test in enumerate(tests) if test.a != test.b and np.isfinite(test.p_mean)]
-    adjusted = dict(zip(between, false_discovery_control([tests[k].p_mean for k in between]), strict=True))
-    return tuple(replace(t, q=float(adjusted[k])) if k in adjusted else t for k, t in enumerate(tests))
+    means, bests = (
+        dict(zip(between, false_discovery_control([getattr(tests[k], p) for k in between]), strict=True))
+        for p in ("p_mean", "p_best")
+    )
+    return tuple(
+        replace(test, q=float(means[k]), q_best=float(bests[k])) if k in means else test
+        for k, test in enumerate(tests)
+    )

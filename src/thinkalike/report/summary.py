@@ -233,8 +233,8 @@ def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
         untrained=number(block.control) if np.isfinite(block.control) else "",
         best_layers=f"{block.a}:{block.layer_a} × {block.b}:{block.layer_b}",
         best=number(block.maximum)
-        if np.isnan(block.p_maximum)
-        else f"{number(block.maximum)} ({p_text(block.p_maximum)})",
+        if np.isnan(block.q_maximum)
+        else f"{number(block.maximum)} ({p_text(block.q_maximum)})",
         geometry=""
         if geometry is None
         else number(float(np.nanmean(comparison.matrices[geometry].block(block.a, block.b)))),
@@ -285,6 +285,8 @@ def _agreement(agreement: Agreement) -> str:
             f" Layers that change as smoothly, but have nothing to do with each other, give "
             f"{number(agreement.expected)} on average ({p_text(agreement.p_smooth)})."
         )
+    if np.isfinite(agreement.untrained):
+        chance += f" In untrained copies of the systems they do so at ρ = {number(agreement.untrained)}."
     return (
         f"The matrices of {value_label(agreement.a)} and {value_label(agreement.b)} order the pairs of "
         f"layers alike at ρ = {number(agreement.rho)}{between}.{chance}"
@@ -292,6 +294,7 @@ def _agreement(agreement: Agreement) -> str:
 
 
 def _agreement_table(agreements: Sequence[Agreement]) -> tuple[tuple[str, ...], ...]:
+    copied = any(np.isfinite(a.untrained) for a in agreements)
     header = ("matrices", "ρ", "ρ between systems", "ρ of smooth, unrelated ones", "p")
     rows = (
         (
@@ -300,10 +303,11 @@ def _agreement_table(agreements: Sequence[Agreement]) -> tuple[tuple[str, ...], 
             number(a.rho_between) if np.isfinite(a.rho_between) else "–",
             number(a.expected) if np.isfinite(a.expected) else "–",
             _bare(p_text(a.p_smooth)) if np.isfinite(a.p_smooth) else "–",
+            *((number(a.untrained),) if copied else ()),
         )
         for a in agreements
     )
-    return (header, *rows)
+    return ((*header, *(("ρ of untrained copies",) if copied else ())), *rows)
 
 
 def _layer_map(comparison: Comparison, measure: str) -> LayerMapText:

@@ -182,7 +182,7 @@
     const [low, high] = [entry(data.share_low, i, j), entry(data.share_high, i, j)];
     const range = known(low) && known(high) ? ` (${fixed(100 * low, 0)} to ${fixed(100 * high, 0)} %)` : "";
     if (share >= 0 && share <= 1) return `the features explain at least ${fixed(100 * share, 0)} %${range} of it`;
-    return `${fixed(share * value)} comes from the features, ${fixed((1 - share) * value)} from elsewhere`;
+    return `a sum over the features alone would give ${fixed(share * value)}, what it leaves ${fixed((1 - share) * value)}`;
   }
 
   function numbers(i, j) {
