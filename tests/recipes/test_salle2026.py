@@ -132,7 +132,7 @@ def test_smoke_is_kept(smoke: Reproduction, monkeypatch: pytest.MonkeyPatch) -> 
     """The same command again computes nothing, and says the same."""
     from thinkalike.activations import extraction
 
-    monkeypatch.setattr(extraction, "_extract", lambda *a, **k: pytest.fail("extracted again"))
+    monkeypatch.setattr(extraction, "run_extraction", lambda *a, **k: pytest.fail("extracted again"))
     again = smoke.recipe.run(SCALES["smoke"], smoke.page.parent)
     assert [s.found for s in again.statements] == [s.found for s in smoke.findings.statements]
 
