@@ -109,11 +109,7 @@ def atlas(
     shown: dict[str, Callable[[], None]] = {
         "list": lambda: _list(opened),
         "map": lambda: _map(opened, figure, **asked(by=by)),
-        "why": lambda: (
-            _sensitivity(opened, facts, cohort, **asked(by=by))
-            if sensitivity
-            else _why(opened, facts, **asked(by=by))
-        ),
+        "why": lambda: _why(opened, facts, bool(sensitivity), cohort, **asked(by=by)),
         "report": lambda: _report(opened, facts, out or Path("atlas.html"), **asked(by=by)),
     }
     shown[action]()
@@ -145,7 +141,10 @@ def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
         typer.echo(f"Drew {figure}.")
 
 
-def _why(opened: Atlas, table: Path | None, **options: str) -> None:
+def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | None, **options: str) -> None:
+    if sensitivity:
+        _sensitivity(opened, table, cohort, **options)
+        return
     found = opened.why(_table(table), **options)
     columns = ["conditional", "share", "p", "q", "alone"]
     rows = [

@@ -155,7 +155,8 @@ def _importance(
 ) -> Floats:
     several = {name: list(own) for name, own in groups.items() if list(own) != [name]}
     found = model.importance(features, distances, method=method, groups=several, n_permutations=SHUFFLES)
-    return found[list(groups)].to_numpy()
+    values: Floats = found[list(groups)].to_numpy()
+    return values
 
 
 def _range(

@@ -81,7 +81,8 @@ class WhySensitivity:
     def table(self, column: str = "importance") -> pd.DataFrame:
         """Facts × analyses."""
         order = list(dict.fromkeys(self.rows["analysis"]))
-        return self.rows.pivot_table(index="fact", columns="analysis", values=column)[order]
+        frame: pd.DataFrame = self.rows.pivot_table(index="fact", columns="analysis", values=column)
+        return frame[order]
 
     def leaders(self) -> pd.DataFrame:
         """One row per analysis: the group of facts that leads, and whether it is that of the main one."""

@@ -166,9 +166,11 @@ def without_embeddings(found: Activations) -> Activations:
 def ranks_of(found: Activations) -> Floats:
     """Centred ranks of the distances between sentences, all blocks side by side."""
     pairs = Pairs.of(len(found[found.layers[0]]), max_pairs=PAIRS, seed=0)
-    total, slack = 0.0, 0.0
+    total, slack = np.zeros(len(pairs)), np.zeros(pairs.n_items)
     for layer in found.layers:
         y, rounding = make_target(found[layer], "euclidean").between(pairs.i, pairs.j)
-        total, slack = total + y, slack + rounding
+        total += y
+        slack += rounding
     ranks, _ = centred_ranks(*sort_distances(total, pairs.i, pairs.j, slack))
-    return ranks.astype(np.float32)
+    kept: Floats = ranks.astype(np.float32)
+    return kept
