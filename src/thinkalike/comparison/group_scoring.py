@@ -34,6 +34,9 @@ from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
 from thinkalike.types import Option, Value
 
+SIDE_BY_SIDE = ("mutual-knn",)
+"""Measures whose ceilings are of all subjects together, because simulations show that they hold. Those that
+gain from mere units, as Procrustes does, find the group nearer than the truth."""
 ENUMERATED = 8
 """Up to so many items all orders are tried (8! = 40,320); with more, orders are drawn"""
 
@@ -181,13 +184,15 @@ def _ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], names: l
     """What a model as good as the other subjects reaches, and what none exceeds.
 
     Of a measure that is a scalar product over pairs of items the mean subject is the mean of what is
-    compared. Of others it is all subjects side by side, every one with the same sum of squares.
+    compared. Of those in `SIDE_BY_SIDE` it is all subjects together. Others have none.
     """
     unknown = np.full(len(layers), np.nan)
-    if len(layers) < 2 or not measure.matches_items:
+    if len(layers) < 2:
         return Ceilings(unknown, unknown)
+    if measure.name in SIDE_BY_SIDE:
+        return side_by_side(measure, layers)
     if measure.name not in PAIR_FORMS or measure.name in FINISHES:
-        return _side_by_side(measure, layers)
+        return Ceilings(unknown, unknown)
     forms = [pair_form(measure.name, X, name) for X, name in zip(layers, names, strict=True)]
     vectors = np.stack(
         [np.concatenate([f.pairs, f.items if f.items is not None else []]) for f in forms]
@@ -199,17 +204,14 @@ def _ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], names: l
     return ceilings(rankdata(vectors, axis=1) - middle, pool=_unit_ranks)  # whole numbers: ties stay ties
 
 
-def _side_by_side(measure: Measure, layers: list[npt.NDArray[np.floating]]) -> Ceilings:
-    """Each subject with all others, and with all, their units together (n_items, Σ n_units)."""
+def side_by_side(measure: Measure, layers: list[npt.NDArray[np.floating]]) -> Ceilings:
+    """Each subject with all others, and with all: units together, the same sum of squares for everyone."""
     centred = [X - X.mean(axis=0, dtype=float) for X in layers]
     scaled = [X / max(float(np.linalg.norm(X)), 1e-300) for X in centred]
     everyone = np.concatenate(scaled, axis=1)
     others = [np.concatenate([*scaled[:s], *scaled[s + 1 :]], axis=1) for s in range(len(scaled))]
-    try:
-        lower = [measure(X, Y) for X, Y in zip(scaled, others, strict=True)]
-        upper = [measure(X, everyone) for X in scaled]
-    except InvalidInput:  # as for measures that need as many units on both sides, or more items than units
-        lower = upper = [float("nan")] * len(scaled)
+    lower = [measure(X, Y) for X, Y in zip(scaled, others, strict=True)]
+    upper = [measure(X, everyone) for X in scaled]
     return Ceilings(np.array(lower), np.array(upper))
 
 
