@@ -42,6 +42,7 @@ ORDER = [
     "comparison",
     "populations",
     "report",
+    "serving",
     "recipes",
     "cli",
     "__main__",

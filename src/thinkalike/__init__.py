@@ -32,6 +32,7 @@ _HOMES = {
     "fingerprint": "thinkalike.populations",
     "trace": "thinkalike.populations",
     "plan": "thinkalike.comparison",
+    "serve": "thinkalike.serving",
     "stitch": "thinkalike.stitching",
     "methods_text": "thinkalike.report",
     "workers": "thinkalike.parallel",

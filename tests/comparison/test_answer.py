@@ -229,7 +229,7 @@ def test_a_difference_within_the_noise_is_called_so(make_profile: Make) -> None:
 
 def test_the_way_to_the_reasons(make_profile: Make) -> None:
     found = matrices(profiles(make_profile, a=FIRST, b=FIRST))["features"].blocks[1]
-    expected = f"see why a:{found.layer_a} and b:{found.layer_b} are alike (explain)."
+    expected = f"see why layer {found.layer_a} of a and layer {found.layer_b} of b are alike (explain)."
     assert said(profiles(make_profile, a=FIRST, b=FIRST)).next.endswith(expected)
 
 

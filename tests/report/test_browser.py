@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
+from tests.browsing import LAPTOP, PHONE, each, opened, requested, set_scheme, settled, started, text, until
 
 from thinkalike.charts.notebook import OfflineRenderer
 from thinkalike.charts.theme import DARK, LIGHT, themed
@@ -28,33 +27,10 @@ from thinkalike.report import write_report
 
 pytestmark = pytest.mark.browser
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--force-device-scale-factor=1",
-)
-LAPTOP, PHONE = (1366, 768), (390, 844)
-
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or pytest.fail("chromium is not on the path")
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
+    yield from started(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture(scope="module")
@@ -65,60 +41,6 @@ def address(planted: Comparison, tmp_path_factory: pytest.TempPathFactory) -> st
 @pytest.fixture
 def page(browser: Any, address: str) -> Any:
     return opened(browser, address)
-
-
-def opened(browser: Any, address: str, *, size: tuple[int, int] = LAPTOP, scheme: str = "light") -> Any:
-    """The page with all its charts drawn; the logs hold what happened since it was opened."""
-    width, height = size
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    set_scheme(browser, scheme)
-    browser.get("about:blank")
-    for log in ("browser", "performance"):
-        browser.get_log(log)
-    browser.get(address)
-    until(lambda: browser.execute_script("return document.documentElement.dataset.ready") == "true")
-    settled(browser)
-    return browser
-
-
-def set_scheme(browser: Any, scheme: str) -> None:
-    features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
-    named = [{"name": name, "value": value} for name, value in features.items()]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": named})
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the page did not get there"
-        time.sleep(0.05)
-
-
-def settled(browser: Any) -> None:
-    """Every chart is drawn, and one more frame has passed."""
-    drawn = (
-        "return [...document.querySelectorAll('.chart')].every(c => !c.clientWidth || c.querySelector('svg'))"
-    )
-    until(lambda: browser.execute_script(drawn))
-    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 30))")
-
-
-def requested(browser: Any) -> list[str]:
-    """What was fetched since the logs were last read, the page itself included; data in the page aside."""
-    entries = [entry["message"] for entry in browser.get_log("performance")]
-    sent = [message for message in entries if '"Network.requestWillBeSent"' in message]
-    return [message for message in sent if '"url":"data:' not in message]
-
-
-def text(browser: Any, selector: str) -> str:
-    return str(browser.execute_script("return document.querySelector(arguments[0]).textContent", selector))
-
-
-def each(browser: Any, selector: str, value: str) -> list[Any]:
-    """An expression in `e`, for every element that a selector finds."""
-    script = f"return [...document.querySelectorAll(arguments[0])].map((e) => {value})"
-    return list(browser.execute_script(script, selector))
 
 
 def chosen(browser: Any) -> tuple[str, str]:

@@ -133,7 +133,7 @@ def test_the_page_shows_it_and_only_what_belongs_to_the_run(
     assert 'href="#function"' in html
     data = json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', html, re.DOTALL)[1])
     assert len(data["tables"]["view-0-function"]) == 49
-    assert "view-0-lines" in data["specs"]["dark"]
+    assert "view-0-lines" in data["specs"]
 
 
 def test_without_stitching_there_is_no_section(planted: Comparison) -> None:

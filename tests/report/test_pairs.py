@@ -11,12 +11,7 @@ import pytest
 
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
-from thinkalike.report.pairs import pair_data, picks, sentences
-
-
-def page_index(i: int, j: int, n: int) -> int:
-    """The place of a pair i < j in a flat list, by the formula that the page's script uses."""
-    return i * n - i * (i + 1) // 2 + (j - i - 1)
+from thinkalike.report.pairs import pair_data, picks
 
 
 def test_every_cell_has_the_numbers_of_its_pair(planted: Comparison) -> None:
@@ -31,25 +26,7 @@ def test_every_cell_has_the_numbers_of_its_pair(planted: Comparison) -> None:
             assert data["matrices"]["features"][i * n + j] == pytest.approx(matrix.values[i, j], abs=6e-4)
             assert data["p_block"][i * n + j] == pytest.approx(matrix.p_block[i, j], abs=6e-7)  # type: ignore[index]
             assert data["share"][i * n + j] == pytest.approx(planted.explained_share[i, j], abs=6e-5)  # type: ignore[index]
-            if i < j:
-                parts = data["contributions"][page_index(i, j, n)]
-                assert parts == pytest.approx(list(planted.contributions[i, j]), abs=6e-5)
-                assert sum(parts) == pytest.approx(matrix.values[i, j], abs=5e-4)
-    assert data["importance"] == [pytest.approx(list(row), abs=6e-5) for row in importance]
-
-
-def test_sentences_name_what_organises_both_and_one_only(planted: Comparison) -> None:
-    texts, which = sentences(planted)
-    n = len(planted.rows)
-    last = texts[which[page_index(0, n - 1, n)]]
-    first = np.concatenate([p.mean_importance for p in planted.profiles.values()])
-    shares = first / first.sum(axis=1, keepdims=True)
-    names = np.array(planted.features)
-    both = names[(shares[0] >= 0.1) & (shares[-1] >= 0.1)]
-    assert all(name in last.split(";")[0] for name in both)
-    assert "tense" in last.split("only {b}")[1]
-    assert len(texts) < len(which)
-    assert {"{a}", "{b}"} & set(last.replace(";", " ").split())
+    assert data["importance"] == importance.tolist()  # whole: the page ranks them
 
 
 def test_picks_are_the_extremes_between_systems(planted: Comparison) -> None:

@@ -24,6 +24,7 @@ def similarity_matrix(
     every: int = 1,
     title: str = "",
     selectable: bool = False,
+    pictured: bool = False,
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
     """Similarity of all layers of all systems (Figure 2 of Salle et al. 2024).
@@ -37,48 +38,70 @@ def similarity_matrix(
     distance : whether small values are the alike ones: those are blue then.
     every : label only each so-manieth layer.
     selectable : add the parameters `row` and `column`: the cell that is outlined.
+    pictured : the cells are one picture, and `data` has one row with its `url`; the page paints it, with the
+        colours in `usermeta`. For matrices with more cells than a page can have marks.
     """
     n = sum(len(layers) for _, layers in systems)
     ramp = theme.diverging if diverging else theme.sequential
     if distance:
         ramp = ramp[::-1]
-    place = alt.Scale(domain=[0, n], nice=False, zero=False)
-    cells = (
-        alt.Chart(data)
-        .transform_calculate(i_end="datum.i + 1", j_end="datum.j + 1")
-        .mark_rect(strokeWidth=0)
-        .encode(
-            x=alt.X("j:Q", scale=place, axis=None),
-            x2="j_end:Q",
-            y=alt.Y("i:Q", scale=alt.Scale(domain=[n, 0], nice=False, zero=False), axis=None),
-            y2="i_end:Q",
-            color=alt.Color(
-                "value:Q",
-                scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
-                legend=colour_bar(label, length=160),
-            ),
-            tooltip=[
-                alt.Tooltip("a:N"),
-                alt.Tooltip("b:N"),
-                alt.Tooltip("value:Q", title=label, format=".2f"),
-            ],
-        )
+    colours = alt.Color(
+        "value:Q",
+        scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
+        legend=colour_bar(label, length=160),
     )
-    parts = [cells, *_boundaries(systems, theme), *_names(systems, every, theme)]
+    cells = _picture(data, n, colours) if pictured else _cells(data, n, colours, label)
+    parts = [*cells, *_boundaries(systems, theme), *_names(systems, every, theme)]
     if selectable:
         # Two rings, so that the cell stands out from dark and from light ones.
-        chosen = cells.transform_filter("datum.i === row && datum.j === column")
+        chosen = alt.Chart(pd.DataFrame({"chosen": [True]})).transform_calculate(i="row", j="column")
+        ring = _placed(chosen.transform_filter("row >= 0"), n)
         parts += [
-            chosen.mark_rect(fillOpacity=0, strokeWidth=width).encode(
-                color=alt.value("#000"), stroke=alt.value(color)
-            )
+            ring.mark_rect(fillOpacity=0, strokeWidth=width, stroke=color)
             for color, width in ((theme.surface, 6), (theme.ink, 2.5))
         ]
     side = n * max(2, round(380 / n))  # whole pixels for every cell, or hairlines show between them
     chart = layered(*parts, width=side, height=side, title=title)
     if selectable:
         chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))
-    return chart
+    about: Json = {"cells": n}
+    if pictured and isinstance(data, alt.NamedData):
+        about |= {"picture": data.name, "colours": {"domain": list(domain), "range": list(ramp)}}
+    return chart.properties(usermeta=about)
+
+
+def _placed(chart: alt.Chart, n: int) -> alt.Chart:
+    """Squares of one by one at the places `i` and `j`."""
+    return chart.transform_calculate(i_end="datum.i + 1", j_end="datum.j + 1").encode(
+        x=alt.X("j:Q", scale=alt.Scale(domain=[0, n], nice=False, zero=False), axis=None),
+        x2="j_end:Q",
+        y=alt.Y("i:Q", scale=alt.Scale(domain=[n, 0], nice=False, zero=False), axis=None),
+        y2="i_end:Q",
+    )
+
+
+def _cells(data: Data, n: int, colours: alt.Color, label: str) -> list[alt.Chart]:
+    """A mark for each cell."""
+    value = alt.Tooltip("value:Q", title=label, format=".2f")
+    return [
+        _placed(alt.Chart(data), n)
+        .mark_rect(strokeWidth=0)
+        .encode(color=colours, tooltip=[alt.Tooltip("a:N"), alt.Tooltip("b:N"), value])
+    ]
+
+
+def _picture(data: Data, n: int, colours: alt.Color) -> list[alt.Chart]:
+    """One mark for all cells, and a mark without any size, whose legend is that of the picture."""
+    across = {"x": alt.value(0), "y": alt.value(0), "url": "url:N"}
+    size: Json = {
+        "width": alt.expr("width"),
+        "height": alt.expr("height"),
+        "align": "left",
+        "baseline": "top",
+    }
+    whole = alt.Chart(data).mark_image(aspect=False, **size).encode(**across)
+    nothing = alt.Chart(pd.DataFrame({"i": [0], "j": [0], "value": [0.0]}))
+    return [whole, _placed(nothing, n).mark_rect(fillOpacity=0, strokeWidth=0).encode(color=colours)]
 
 
 def feature_correlations(

@@ -50,7 +50,7 @@ def importance_profile(
     lines = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, opacity=faded, order="place:Q", detail="feature:N"
     )
-    points = base.mark_point(filled=True, size=26, opacity=1).encode(
+    points = base.mark_point(filled=True, size=_dot_size(layers), opacity=1).encode(
         y=y,
         opacity=faded,
         tooltip=[
@@ -95,7 +95,7 @@ def score_profile(
     band = base.mark_area(opacity=0.18, color=theme.ink, clip=True).encode(
         y=alt.Y("low:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=4)), y2="high:Q"
     )
-    line = base.mark_line(strokeWidth=2, color=theme.ink, point=_dot(theme.ink)).encode(
+    line = base.mark_line(strokeWidth=2, color=theme.ink, point=_dot(theme.ink, layers)).encode(
         y=alt.Y("score:Q", title=y_title, scale=scale),
         order="place:Q",
         tooltip=[
@@ -134,5 +134,10 @@ def _legend(n_features: int) -> alt.Legend:
     return alt.Legend(orient="right", symbolType="circle", symbolOpacity=1, columns=1 + n_features // 20)
 
 
-def _dot(color: str) -> alt.OverlayMarkDef:
-    return alt.OverlayMarkDef(filled=True, size=26, color=color)
+def _dot(color: str, layers: Sequence[str]) -> alt.OverlayMarkDef:
+    return alt.OverlayMarkDef(filled=True, size=_dot_size(layers), color=color)
+
+
+def _dot_size(layers: Sequence[str]) -> float:
+    """Of many layers small, or the dots would run together."""
+    return 26 if len(layers) <= 40 else 6

@@ -18,6 +18,7 @@ from thinkalike.cli import profile as _profile  # noqa: F401
 from thinkalike.cli import report as _report  # noqa: F401
 from thinkalike.cli import reproduce as _reproduce  # noqa: F401
 from thinkalike.cli import resume as _resume  # noqa: F401
+from thinkalike.cli import serve as _serve  # noqa: F401
 from thinkalike.cli import stimuli as _stimuli  # noqa: F401
 from thinkalike.cli import stitch as _stitch  # noqa: F401
 from thinkalike.cli.application import app

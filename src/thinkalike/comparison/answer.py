@@ -356,7 +356,8 @@ def _what_next(blocks: Sequence[BlockTest], best: BlockTest, tried: Robustness |
         steps.append("set untrained copies beside them (--controls untrained)")
     if tried is None:
         steps.append("try other analyses (--robustness)")
-    steps = [*steps[:2], f"see why {best.a}:{best.layer_a} and {best.b}:{best.layer_b} are alike (explain)"]
+    layers = f"layer {best.layer_a} of {best.a} and layer {best.layer_b} of {best.b}"
+    steps = [*steps[:2], f"see why {layers} are alike (explain)"]
     said = listed(steps)
     return f"{said[0].upper()}{said[1:]}."
 

@@ -90,7 +90,7 @@ def analyse_together(
     plans, failed = dict[str, ProfilingPlan](), dict[str, str]()
     for one in group:
         try:
-            plans[one.name] = plan_profiles(stimuli, **_plan_options(main, one.encoding))
+            plans[one.name] = plan_profiles(stimuli, **plan_options(main, one.encoding))
         except ThinkalikeError as error:
             failed[one.name] = str(error)
     if not plans:
@@ -167,7 +167,7 @@ def _blocks(systems: Sequence[Activations]) -> dict[str, slice]:
     }
 
 
-def _plan_options(main: Facts, changes: Mapping[str, object]) -> Json:
+def plan_options(main: Facts, changes: Mapping[str, object]) -> Json:
     """The settings of the comparison with the changes; no resamples, for an analysis gives one number."""
     known = {f.name for f in fields(Settings)} | set(KEPT)
     options = {name: value for name, value in main.items() if name in known}

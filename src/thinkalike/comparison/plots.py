@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
 
 Chart = TypeVar("Chart", bound=alt.TopLevelMixin)
+MOST_CELLS = 50
+"""Layers of a matrix whose cells are marks of their own on a page; those of a larger one are a picture"""
 
 
 def draw(build: Callable[..., Chart], *results: object, theme: str | None) -> Chart:
@@ -105,6 +107,7 @@ def matrix_chart(
         every=1 + len(matrix.rows) // 20,
         title="" if bare else tables.measure_title(matrix.measure),
         selectable=bare,
+        pictured=bare and len(matrix.rows) > MOST_CELLS,
         theme=theme,
     )
 

@@ -119,12 +119,12 @@ def build_pair_charts(
     return charts
 
 
-def page_specs(comparison: Comparison, tables: Frames, theme: Theme) -> Json:
-    """The specifications that the page draws in one theme; it adds the data under the charts' names."""
-    charts = build_charts(comparison, tables, source=alt.NamedData, theme=theme, bare=True)
+def page_specs(comparison: Comparison, tables: Frames) -> Json:
+    """The specifications that the page draws, in light; it adds the data under the charts' names."""
+    charts = build_charts(comparison, tables, source=alt.NamedData, bare=True)
     # The page writes the names of the two layers and the ends of their axes over these.
     blank: Json = {"names": ("{a}", "{b}"), "domain": (0.0, 1.0)}
-    charts |= build_pair_charts(comparison, **blank, source=alt.NamedData, theme=theme)
+    charts |= build_pair_charts(comparison, **blank, source=alt.NamedData)
     specs = {}
     for name, chart in charts.items():
         # The tests validate the charts; here it would only cost time.
@@ -133,20 +133,25 @@ def page_specs(comparison: Comparison, tables: Frames, theme: Theme) -> Json:
     return specs
 
 
-def figures(comparison: Comparison, pairs: list[Pick], theme: Theme = LIGHT) -> Iterator[tuple[str, Any]]:
-    """Every figure with the name of its file."""
+def figures(
+    comparison: Comparison, pairs: list[Pick], theme: Theme = LIGHT, *, side_by_side: int = 3
+) -> Iterator[tuple[str, Any]]:
+    """Every figure with the name of its file; of one with several parts, at most so many stand in a row."""
     tables = frames.chart_frames(comparison) | frames.cell_frames(comparison)
     charts = build_charts(comparison, tables, source=tables.__getitem__, theme=theme)
     for name, prefix in {"profiles": "profile-", "scores": "score-"}.items():
         parts = [charts.pop(f"{prefix}{k}") for k in range(len(comparison.systems))]
-        charts[name] = alt.concat(*parts, columns=3)
+        charts[name] = alt.concat(*parts, columns=side_by_side)
     for name, chart in charts.items():
         yield name, themed(chart, theme)
     for pair in pairs:
-        yield f"pair-{file_stem(pair.label)}", themed(pair_figure(comparison, pair.i, pair.j, theme), theme)
+        drawn = pair_figure(comparison, pair.i, pair.j, theme, side_by_side=min(2, side_by_side))
+        yield f"pair-{file_stem(pair.label)}", themed(drawn, theme)
 
 
-def pair_figure(comparison: Comparison, i: int, j: int, theme: Theme = LIGHT) -> alt.ConcatChart:
+def pair_figure(
+    comparison: Comparison, i: int, j: int, theme: Theme = LIGHT, *, side_by_side: int = 2
+) -> alt.ConcatChart:
     """One pair as in Figure 4 of Salle et al. 2024: scatter, contributions, and the words of both layers.
 
     The words are coloured by the feature that is most important in the two layers together.
@@ -164,7 +169,7 @@ def pair_figure(comparison: Comparison, i: int, j: int, theme: Theme = LIGHT) ->
             for row in (i, j)
         ]
     title = f"{names[0]} and {names[1]}"
-    return alt.concat(*parts, columns=2, title=title).resolve_scale(color="independent")
+    return alt.concat(*parts, columns=side_by_side, title=title).resolve_scale(color="independent")
 
 
 def chosen_pair(comparison: Comparison, a: str, b: str) -> Pick:
@@ -193,7 +198,8 @@ def write_figures(
     directory = Path(directory)
     written = []
     with progress("Figures", None) as step:
-        for name, chart in figures(comparison, picks(comparison) if pairs is None else pairs):
+        narrow = {"side_by_side": 1} if width == "single" else {}  # or letters would be too small to read
+        for name, chart in figures(comparison, picks(comparison) if pairs is None else pairs, **narrow):
             path = directory / f"{name}.{format}"
             write_bytes(figure_file(chart.to_dict(), format, millimetres), path)
             written.append(path)

@@ -26,6 +26,9 @@ from thinkalike.inference.block_tests import BlockTest
 from thinkalike.labels import Floats
 from thinkalike.wording import p_text, readable
 
+MOST_PAIRS = 20
+"""Of systems, in their chart: the most alike; the table has all"""
+
 
 def feature_order(comparison: Comparison) -> list[str]:
     """All features in the order that gives each its colour."""
@@ -52,7 +55,7 @@ def chart_frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
     frames = {"correlations": correlation_frame(comparison)}
     blocks = blocks_between(comparison)
     if blocks:
-        frames["systems"] = block_frame(blocks)
+        frames["systems"] = block_frame(blocks[:MOST_PAIRS])
         frames["system-map"] = system_map_table(comparison.trajectories)
     for k, profile in enumerate(comparison.profiles.values()):
         frames[f"profile-{k}"] = profile_table(profile)

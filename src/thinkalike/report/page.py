@@ -13,10 +13,11 @@ from markupsafe import Markup, escape
 
 import thinkalike
 from thinkalike.charts.notebook import chart_library
-from thinkalike.charts.theme import FONT, SHAPES, THEMES, Theme, config
+from thinkalike.charts.theme import DARK, FONT, LIGHT, SHAPES, THEMES, Theme, config, counterparts
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.explaining import MATTERS
+from thinkalike.comparison.plots import MOST_CELLS
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.files import seal_of, write_text
 from thinkalike.progress import progress
@@ -34,6 +35,9 @@ from thinkalike.wording import readable
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
 TABLES = "tables"
+MOST_ROWS = 20
+"""Of a table; more are shown when they are asked for"""
+SCRIPTS = ("explaining.js", "charts.js", "report.js", "downloads.js")
 DESCRIPTIONS = {
     "agreement": "how alike two matrices order the pairs of layers",
     "blocks": "every pair of systems: mean and highest τ_w, chance",
@@ -133,12 +137,15 @@ def render(
             data=data,
             library=library,
             css=asset("report.css"),
-            js=asset("report.js") + asset("downloads.js"),
+            js="".join(map(asset, SCRIPTS)),
             css_variables=css_variables,
             themes=THEMES,
             shapes=SHAPES,
             tables=tables or {},
             key=key,
+            most_rows=MOST_ROWS,
+            most_pairs=frames.MOST_PAIRS,
+            most_cells=MOST_CELLS,
             descriptions=_other_measures(comparison) | DESCRIPTIONS,
             version=thinkalike.__version__,
         )
@@ -159,11 +166,8 @@ def page_data(comparison: Comparison, section: FunctionSection | None = None) ->
     words = comparison.word_maps
     order = frames.feature_order(comparison) if words is not None else []
     return {
-        "specs": {
-            name: page_specs(comparison, tables, theme) | section.specs(theme)
-            for name, theme in THEMES.items()
-        },
-        "configs": {name: config(theme) for name, theme in THEMES.items()},
+        "specs": page_specs(comparison, tables) | section.specs(),
+        "look": {"config": config(LIGHT), "dark": counterparts(LIGHT, DARK)},
         "tables": {name: _records(table) for name, table in (tables | section.tables).items()},
         "features": [readable(name) for name in comparison.features],
         "colours": [
@@ -171,6 +175,7 @@ def page_data(comparison: Comparison, section: FunctionSection | None = None) ->
             for name in order
             if words is not None
         ],
+        "order": [readable(name) for name in frames.feature_order(comparison)],
         "total": TOTAL,
         "matters": MATTERS,
         "measure": FEATURES,
@@ -218,8 +223,8 @@ def asset(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def environment(templates: Path) -> jinja2.Environment:
-    """How the templates of a folder are filled in: everything is escaped unless a template says otherwise."""
+def environment(*templates: Path) -> jinja2.Environment:
+    """How the templates of folders are filled in: everything is escaped unless a template says otherwise."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         autoescape=True,

@@ -10,9 +10,8 @@ from scipy.stats import rankdata
 
 from thinkalike.comparison.chart_tables import item_labels, unit_maps
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.explaining import organised_by, reasons
-from thinkalike.comparison.profiles import importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES
+from thinkalike.files import plain
 from thinkalike.labels import Floats, row_name, systems_of
 from thinkalike.report.frames import row_importance
 from thinkalike.report.geometry import cell_certainty
@@ -60,30 +59,13 @@ def geometric_measure(comparison: Comparison) -> str | None:
     return "rsa" if "rsa" in others else next(iter(others), None)
 
 
-def sentences(comparison: Comparison) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Where the two layers of each pair agree and differ, with `{a}` and `{b}` for their names.
-
-    The distinct sentences, and for each pair i < j (in the order of `np.triu_indices`) which one it has.
-    """
-    shares = importance_shares(row_importance(comparison))
-    texts: dict[str, int] = {}
-    upper = zip(*np.triu_indices(len(shares), k=1), strict=True)
-    which = []
-    for i, j in upper:
-        parts = organised_by(comparison.features, shares[i], shares[j])
-        which.append(texts.setdefault(reasons("{a}", "{b}", *parts), len(texts)))
-    return list(texts), np.array(which, dtype=np.int64)
-
-
 def pair_data(comparison: Comparison) -> Json:
     """Plain numbers for the page, as short as they can be written.
 
-    Matrices are flat, row by row; contributions and sentences are over pairs i < j.
+    Matrices are flat, row by row. What explains a pair, the page works out when it is asked for: from the
+    importances, which are therefore not rounded.
     """
     matrix = comparison.matrices[FEATURES]
-    n = len(comparison.rows)
-    upper = np.triu_indices(n, k=1)
-    texts, which = sentences(comparison)
     flat: dict[str, tuple[Floats | None, int]] = {
         "p_block": (matrix.p_block, 6),  # to tell what is below 0.0001
         "low": (matrix.low, 3),
@@ -96,16 +78,13 @@ def pair_data(comparison: Comparison) -> Json:
         "names": [row_name(row) for row in comparison.rows],
         "systems": list(systems_of(comparison.rows)),
         "owner": [list(systems_of(comparison.rows)).index(system) for system, _ in comparison.rows],
-        "importance": _rounded(row_importance(comparison), 4),
-        "contributions": _rounded(comparison.contributions[upper], 4),
+        "importance": plain(row_importance(comparison)),
         "matrices": {name: _rounded(m.values.ravel(), 3) for name, m in comparison.matrices.items()},
         **{name: None if a is None else _rounded(a.ravel(), digits) for name, (a, digits) in flat.items()},
         "geometry": {
             name: {key: _rounded(values.ravel(), 4) for key, values in known.items()}
             for name, known in cell_certainty(comparison).items()
         },
-        "sentences": texts,
-        "sentence": which.tolist(),
         "words": _word_data(comparison),
     }
 

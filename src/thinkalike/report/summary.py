@@ -255,7 +255,7 @@ def _bare(text: str) -> str:
 
 
 def _system_pairs_alt(blocks: list[BlockTest]) -> str:
-    values = [f"{frames.pair_label(b)} {_with_ends(b)}" for b in blocks]
+    values = [f"{frames.pair_label(b)} {_with_ends(b)}" for b in blocks[: frames.MOST_PAIRS]]
     return f"Dot plot of mean weighted τ between systems: {'; '.join(values)}."
 
 

@@ -1,6 +1,6 @@
 "use strict";
-// A small button at every chart (SVG, PNG) and every table (CSV) that saves it as a file.
-(() => {
+// A small button at every chart (SVG, PNG, PDF) and every table (CSV) that saves it as a file; one that shows the rest of a table.
+const Downloads = (() => {
   const SHARPNESS = 3; // dots of a PNG for each of the page
   const plain = (text) => text.trim().toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60) || "chart";
 
@@ -32,20 +32,51 @@
     save(`data:${kind};charset=utf-8,${encodeURIComponent(content)}`, name);
   }
 
-  for (const box of document.querySelectorAll(".chart, [data-figure]")) {
+  // Only the browser can write a PDF: the chart is printed alone, on a page of its size, and saved from there.
+  function print(svg) {
+    const drawing = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+    const [width, height] = ["width", "height"].map((side) => Math.ceil(Number(drawing.getAttribute(side))));
+    const alone = document.createElement("div"), style = document.createElement("style");
+    alone.className = "alone";
+    alone.append(document.importNode(drawing, true));
+    style.textContent = `@page { size: ${width}px ${height + 1}px; margin: 0 } @media print { body > :not(.alone) { display: none !important } }`;
+    document.head.append(style);
+    document.body.append(alone);
+    addEventListener("afterprint", () => [alone, style].forEach((part) => part.remove()), { once: true });
+    window.print();
+  }
+
+  function chart(box) {
     const title = box.closest("figure")?.querySelector("figcaption b")?.textContent ?? box.dataset.chart ?? "chart";
     const name = plain(title);
     offer(box, title, {
       SVG: () => box.vegaView.toSVG().then((svg) => text("image/svg+xml", svg, `${name}.svg`)),
       PNG: () => box.vegaView.toImageURL("png", SHARPNESS).then((address) => save(address, `${name}.png`)),
+      PDF: () => box.vegaView.toSVG().then(print),
     });
   }
+  document.querySelectorAll(".chart, [data-figure]").forEach(chart);
 
   // A cell that a spreadsheet would take for a formula is kept from that by a quotation mark.
   const cell = (text) => `"${text.trim().replace(/^[=+@]/, "'$&").replaceAll('"', '""')}"`;
   for (const table of document.querySelectorAll("main table")) {
     const title = table.closest("section, figure")?.querySelector("h2, h3, figcaption")?.textContent ?? "table";
-    const csv = () => [...table.rows].map((row) => [...row.cells].map((c) => cell(c.textContent)).join(",")).join("\r\n");
+    const rest = () => [...(table.querySelector("template.rest")?.content.children ?? [])]; // rows that are not shown yet
+    const csv = () => [...table.rows, ...rest()].map((row) => [...row.cells].map((c) => cell(c.textContent)).join(",")).join("\r\n");
     offer(table.closest(".scroll") ?? table, title, { CSV: () => text("text/csv", "\ufeff" + csv(), `${plain(title)}.csv`) });
   }
+
+  for (const rest of document.querySelectorAll("template.rest")) {
+    const more = document.createElement("button");
+    more.type = "button";
+    more.className = "more";
+    more.textContent = `Show all ${rest.dataset.all} rows`;
+    more.addEventListener("click", () => {
+      rest.replaceWith(rest.content);
+      more.remove();
+    });
+    (rest.closest(".saved") ?? rest.closest("table")).after(more);
+  }
+
+  return { chart };
 })();

@@ -1,14 +1,9 @@
 "use strict";
-// Draws the charts from their Vega-Lite specifications, and shows one pair of layers at a time.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const n = data.names.length;
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const views = new Map(); // chart box → Vega view
-  const turns = new Map(); // chart box → how often it was drawn
+// The pair of layers that is shown, and what the charts draw; `Charts` draws them, `Explaining` finds the reasons.
+const Report = (() => {
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
-  let mode = dark.matches ? "dark" : "light";
+  let data, n; // what the page shows; the number of layers
   let pair = { i: 0, j: 0 };
   let focus = "";
   let chosenColour = "";
@@ -18,21 +13,16 @@
   const pText = (p) => (p < 0.0001 ? "p < 0.0001" : `p = ${Number(p.toPrecision(2))}`);
   const entry = (flat, i, j) => (flat ? flat[i * n + j] : null);
   const known = (value) => value !== null && value !== undefined;
-  const pairIndex = (i, j) => {
-    const [low, high] = i < j ? [i, j] : [j, i];
-    return low * n - (low * (low + 1)) / 2 + (high - low - 1);
-  };
 
   function contributions(i, j) {
-    if (i !== j) return data.contributions[pairIndex(i, j)];
-    return data.features.map(() => null); // a layer against itself has nothing to explain
+    if (i === j) return data.features.map(() => null); // a layer against itself has nothing to explain
+    return Explaining.contributions(data.importance[i], data.importance[j]).map((part) => (Number.isFinite(part) ? part : null));
   }
 
   function sentence(i, j) {
     if (i === j) return "This is one layer against itself: the weighted τ is 1 by definition. Choose two different layers.";
-    const [first, second] = i < j ? [i, j] : [j, i];
-    const names = { "{a}": data.names[first], "{b}": data.names[second] };
-    return data.sentences[data.sentence[pairIndex(i, j)]].replace(/\{[ab]\}/g, (key) => names[key]);
+    const [a, b] = i < j ? [i, j] : [j, i];
+    return Explaining.sentence(data.names[a], data.names[b], data.features, data.importance[a], data.importance[b], data.matters);
   }
 
   // ---- the data of the charts ----------------------------------------------------------------------------------
@@ -47,16 +37,10 @@
     return data.features.map((feature, k) => ({ feature, a: data.importance[pair.i][k], b: data.importance[pair.j][k] }));
   }
 
-  // Of the importance of a layer; negative ones count as 0.
-  function share(row, k) {
-    const positive = data.importance[row].map((value) => Math.max(0, value ?? 0));
-    const total = positive.reduce((sum, value) => sum + value, 0);
-    return total > 0 ? positive[k] / total : 0;
-  }
-
   function bars() {
     const parts = contributions(pair.i, pair.j);
-    const rows = data.features.map((feature, k) => ({ feature, contribution: parts[k], matters: share(pair.i, k) >= data.matters || share(pair.j, k) >= data.matters }));
+    const [a, b] = [pair.i, pair.j].map((row) => Explaining.shares(data.importance[row]));
+    const rows = data.features.map((feature, k) => ({ feature, contribution: parts[k], matters: Math.max(a[k], b[k]) >= data.matters }));
     return [...rows, { feature: data.total, contribution: entry(data.matrices[data.measure], pair.i, pair.j) }];
   }
 
@@ -76,32 +60,20 @@
     }));
   }
 
-  function specFor(box) {
-    const name = box.dataset.chart;
-    const specs = data.specs[mode];
+  // What `Charts` draws in a box, in the colours of light.
+  function source(box) {
+    const name = box.dataset.chart, spec = data.specs[name];
     if (name === "words") {
       const row = box.dataset.side === "a" ? pair.i : pair.j;
-      return [specs[`words-${colour()}`], { words: words(row) }];
+      return { spec: data.specs[`words-${colour()}`], tables: { words: words(row) } };
     }
-    if (name === "scatter") return [specs.scatter, { scatter: scatter() }];
-    if (name === "bars") return [specs.bars, { bars: bars() }];
-    if (name.startsWith("matrix-")) return [specs[name], { [name]: cells(name.slice("matrix-".length)) }];
-    return [specs[name], name in data.tables ? { [name]: data.tables[name] } : {}];
+    if (name === "scatter") return { spec: scatterSpec(spec), tables: { scatter: scatter() } };
+    if (name === "bars") return { spec, tables: { bars: bars() } };
+    if (name.startsWith("matrix-")) return { spec, tables: { [name]: spec.usermeta.picture ? data.matrices[measureOf(box)] : cells(measureOf(box)) } };
+    return { spec, tables: name in data.tables ? { [name]: data.tables[name] } : {} };
   }
 
-  // ---- drawing -------------------------------------------------------------------------------------------------
-  function size(spec, box) {
-    const width = Math.floor(box.clientWidth);
-    if (box.dataset.fit === "own") return spec;
-    if (box.dataset.fit === "cells") {
-      // Whole pixels for every cell, or hairlines show between them; the rest is room for the names.
-      const side = n * Math.max(1, Math.floor((width - 44) / n));
-      return { ...spec, width: side, height: side, padding: 2, autosize: { type: "pad" } };
-    }
-    if (box.dataset.fit === "width") return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
-    const height = Math.round(width * Number(box.dataset.ratio));
-    return { ...spec, width, height, autosize: { type: "fit", contains: "padding" } };
-  }
+  const measureOf = (box) => box.dataset.chart.slice("matrix-".length);
 
   function scatterSpec(spec) {
     const values = scatter().flatMap((row) => [row.a, row.b]).filter(known);
@@ -122,58 +94,10 @@
     return fill(spec);
   }
 
-  // Vega writes a role and a label of its own on the element that it draws in: so not on the box, which has better ones.
-  function canvas(box) {
-    if (!box.firstElementChild) {
-      const inner = document.createElement("div");
-      inner.setAttribute("aria-hidden", "true");
-      box.append(inner);
-    }
-    return box.firstElementChild;
-  }
-
-  function draw(box) {
-    if (!box.clientWidth) return;
-    const [bare, tables] = specFor(box);
-    let spec = size(bare, box);
-    if (box.dataset.chart === "scatter") spec = scatterSpec(spec);
-    spec = { ...spec, datasets: { ...spec.datasets, ...tables } };
-    box.dataset.width = box.clientWidth;
-    const turn = (turns.get(box) ?? 0) + 1;
-    turns.set(box, turn);
-    const options = { actions: false, renderer: "svg", config: data.configs[mode], defaultStyle: false, tooltip: showTooltip };
-    vegaEmbed(canvas(box), spec, options).then(({ view, finalize }) => {
-      if (turns.get(box) !== turn) return finalize(); // drawn anew in the meantime
-      views.get(box)?.finalize();
-      views.set(box, view);
-      box.vegaView = view; // for what saves it as a file
-      sendSignals(box);
-    });
-  }
-
   function sendSignals(box) {
-    const view = views.get(box);
+    const view = Charts.viewOf(box);
     if (box.classList.contains("cells")) view?.signal("row", pair.i).signal("column", pair.j).run();
     if (box.dataset.chart.startsWith("profile-")) view?.signal("focus", focus).run();
-  }
-
-  const drawAll = () => all(".chart").forEach(draw);
-
-  function showTooltip(_handler, event, _item, value) {
-    const tooltip = byId("tooltip");
-    tooltip.hidden = value === null || value === undefined || value === "";
-    if (tooltip.hidden) return;
-    const lines = Object.entries(value).filter(([, text]) => text !== "" && text !== "null");
-    tooltip.replaceChildren(...lines.map(([key, text]) => {
-      const line = document.createElement("div"), label = document.createElement("span");
-      label.textContent = key;
-      line.append(label, String(text));
-      return line;
-    }));
-    const box = tooltip.getBoundingClientRect();
-    tooltip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8))}px`;
-    const below = event.clientY + 16;
-    tooltip.style.top = `${below + box.height > innerHeight ? event.clientY - box.height - 10 : below}px`;
   }
 
   // ---- the chosen pair -----------------------------------------------------------------------------------------
@@ -262,18 +186,16 @@
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
-      all(".chart.pair").forEach(draw);
+      all(".chart.pair").forEach(Charts.draw);
     });
   }
 
-  function cellAt(box, event) {
-    const view = views.get(box), svg = box.querySelector("svg");
-    const place = svg.getBoundingClientRect();
-    const [left, top] = view.origin();
-    const padding = view.padding();
-    const j = view.scale("x").invert(event.clientX - place.left - left - padding.left);
-    const i = view.scale("y").invert(event.clientY - place.top - top - padding.top);
-    return i >= 0 && i < n && j >= 0 && j < n ? [Math.floor(i), Math.floor(j)] : null;
+  // The cells of a picture are no marks, which would say what they are themselves.
+  function showCell(box, event) {
+    if (!data.specs[box.dataset.chart].usermeta.picture) return;
+    const cell = Charts.cellAt(box, event), measure = measureOf(box);
+    const value = cell && entry(data.matrices[measure], ...cell);
+    Charts.tell(event, known(value) ? { a: data.names[cell[0]], b: data.names[cell[1]], [data.labels[measure]]: fixed(value) } : null);
   }
 
   const nextSystem = (place, step) => {
@@ -291,17 +213,20 @@
   function listen() {
     for (const box of all(".cells")) {
       box.addEventListener("click", (event) => {
-        const cell = cellAt(box, event);
+        const cell = Charts.cellAt(box, event);
         if (cell) select(...cell);
       });
+      box.addEventListener("mousemove", (event) => showCell(box, event));
+      box.addEventListener("mouseleave", (event) => Charts.tell(event, null));
       box.addEventListener("keydown", (event) => {
         if (!(event.key in KEYS) || event.ctrlKey || event.metaKey || event.altKey) return;
         event.preventDefault();
         select(...KEYS[event.key]());
       });
     }
-    all(".picks button").forEach((button) =>
-      button.addEventListener("click", () => select(Number(button.dataset.i), Number(button.dataset.j))));
+    document.querySelector(".picks").addEventListener("click", ({ target }) => {
+      if (target.matches("button")) select(Number(target.dataset.i), Number(target.dataset.j));
+    });
     for (const id of ["row", "column"]) {
       byId(id).addEventListener("change", () => select(Number(byId("row").value), Number(byId("column").value)));
     }
@@ -313,13 +238,15 @@
       const box = event.target.closest("figure").querySelector(".cells");
       box.dataset.chart = `matrix-${event.target.value}`;
       box.setAttribute("aria-label", `${event.target.selectedOptions[0].dataset.alt} Arrow keys move from cell to cell.`);
-      draw(box);
+      Charts.draw(box);
     });
-    all("button.chip").forEach((chip) => chip.addEventListener("click", () => {
+    document.addEventListener("click", ({ target }) => {
+      const chip = target.closest("button.chip");
+      if (!chip) return;
       focus = focus === chip.dataset.feature ? "" : chip.dataset.feature;
       all("button.chip").forEach((other) => other.setAttribute("aria-pressed", String(other.dataset.feature === focus)));
       all('[data-chart^="profile-"]').forEach(sendSignals);
-    }));
+    });
   }
 
   function fillSelects() {
@@ -341,32 +268,22 @@
     return pick ? [Number(pick.dataset.i), Number(pick.dataset.j)] : [0, n - 1];
   }
 
-  // ---- light and dark, print, resizing -------------------------------------------------------------------------
-  function setMode(next) {
-    if (next === mode) return;
-    mode = next;
-    drawAll();
+  function show(next) {
+    data = next;
+    n = data.names.length;
+    fillSelects();
+    [pair.i, pair.j] = firstPair();
+    describePair();
   }
-  const screenMode = () => (dark.matches ? "dark" : "light");
-  dark.addEventListener("change", () => setMode(screenMode()));
-  window.addEventListener("beforeprint", () => {
-    all("details").forEach((part) => { part.open = true; });
-    setMode("light");
-  });
-  window.addEventListener("afterprint", () => setMode(screenMode()));
 
-  let timer = 0;
-  new ResizeObserver(() => {
-    clearTimeout(timer);
-    timer = setTimeout(() => all(".chart").filter((box) => Number(box.dataset.width) !== box.clientWidth).forEach(draw), 120);
-  }).observe(document.body);
-  new IntersectionObserver(([why]) => document.querySelector(".peek").classList.toggle("here", why.isIntersecting))
-    .observe(byId("why"));
+  function start(first) {
+    show(first);
+    listen();
+    new IntersectionObserver(([why]) => document.querySelector(".peek").classList.toggle("here", why.isIntersecting))
+      .observe(byId("why"));
+    Charts.start({ source, look: data.look, drawn: sendSignals });
+    document.documentElement.dataset.ready = "true";
+  }
 
-  fillSelects();
-  [pair.i, pair.j] = firstPair();
-  drawAll();
-  describePair();
-  listen();
-  document.documentElement.dataset.ready = "true";
+  return { start, show };
 })();

@@ -1,0 +1,136 @@
+"""A run under other choices: fewer layers, features or items, another distance; fitted anew each time."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from thinkalike.activations.store import Activations
+from thinkalike.comparison import compare
+from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.concluding import plan_options
+from thinkalike.comparison.items import subset_activations
+from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.pairs.distances import DISTANCES
+from thinkalike.report.page import page_data
+from thinkalike.report.pairs import picks
+from thinkalike.report.summary import Summary, summarise
+from thinkalike.serving.questions import Choices, Question
+from thinkalike.stimuli.table import Stimuli
+from thinkalike.types import Json
+
+NOT_FROM_VECTORS = ("crossnobis", "precomputed")
+"""Distances that need more than one vector per item"""
+MOST_LEVELS = 30
+QUICK = 500
+"""Items of a quick view, about: whole sentences are drawn"""
+KEPT_VIEWS = 32
+
+
+class RunExplorer:
+    """A run directory, and what it says to questions."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.choices = _choices(comparison)
+        self._lock = threading.Lock()
+        self._view: Callable[[Question], Json] = lru_cache(KEPT_VIEWS)(self._make_view)
+
+    @classmethod
+    def open(cls, root: Path) -> RunExplorer:
+        """Of a folder that `compare` wrote; its vectors must still be there."""
+        comparison = Comparison.load(root)
+        if comparison.activations is None:
+            raise StoreError(
+                f"The vectors of the run in {root} are gone, and other views are made from them: run the "
+                "comparison again. The report shows what is kept: thinkalike report."
+            )
+        return cls(comparison)
+
+    def first(self) -> tuple[Summary, Json]:
+        """The run itself: what its report says, and what its page draws."""
+        return summarise(self.comparison), page_data(self.comparison)
+
+    def view(self, question: Question) -> Json:
+        """The comparison that a question asks for, as the page draws it."""
+        with self._lock:  # one at a time: each takes all cores
+            return self._view(question)
+
+    def _make_view(self, question: Question) -> Json:
+        found = self._compared(question)
+        said = summarise(found)
+        return {
+            **page_data(found),
+            "answer": [
+                {"question": asked, "text": text} for asked, text in said.answer.by_question().items()
+            ],
+            "facts": list(said.facts),
+            "cautions": list(said.cautions),
+            "picks": [{"label": pick.label, "i": pick.i, "j": pick.j} for pick in picks(found)],
+        }
+
+    def _compared(self, question: Question) -> Comparison:
+        run = self.comparison
+        stimuli = _shown(run.stimuli, question)
+        changes: Json = {"distance": question.distance}
+        if question.features != tuple(run.features):
+            changes["groups"] = None  # they may name features that are left out
+        options = plan_options(run.settings, changes)
+        systems = [_layers(run.activations[name], layers, stimuli) for name, layers in question.layers]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CautionWarning)  # the page shows them
+            return compare({one.system: one for one in systems}, stimuli, null=0, **options)
+
+
+def _choices(comparison: Comparison) -> Choices:
+    stimuli = comparison.stimuli
+    levels = {
+        name: [str(level) for level in stimuli.features[name].cat.categories]
+        for name, kind in stimuli.kinds.items()
+        if kind != "numeric" and len(stimuli.features[name].cat.categories) <= MOST_LEVELS
+    }
+    used = comparison.settings["distance"]
+    distances = [name for name in DISTANCES if name not in NOT_FROM_VECTORS]
+    return Choices(
+        layers={name: [str(k) for k in profile.layers] for name, profile in comparison.profiles.items()},
+        features=[str(name) for name in next(iter(comparison.profiles.values())).features],
+        distances=distances if used in distances else [used],
+        levels=levels,
+        distance=used,
+    )
+
+
+def _shown(stimuli: Stimuli, question: Question) -> Stimuli:
+    """The items and features that are asked for."""
+    if question.where is not None:
+        feature, level = question.where
+        stimuli = stimuli.subset((stimuli.features[feature].astype(str) == level).to_numpy())
+    if question.quick and len(stimuli) > QUICK:
+        stimuli = stimuli.subset(_sampled(stimuli))
+    varying = [name for name in question.features if stimuli.features[name].nunique(dropna=True) > 1]
+    if len(varying) < 2:
+        raise InvalidInput("Choose two features or more that differ among these items.")
+    return stimuli.choose(varying)
+
+
+def _sampled(stimuli: Stimuli) -> npt.NDArray[np.bool_]:
+    """Items of sentences drawn at random, the same at each question; items where there are no sentences."""
+    names = stimuli.items.get("sentence", stimuli.items.index)
+    codes = np.unique(np.asarray(names, dtype=str), return_inverse=True)[1]
+    order = np.random.default_rng(0).permutation(codes.max() + 1)
+    kept = order[: max(2, round(len(order) * QUICK / len(stimuli)))]
+    return np.isin(codes, kept)
+
+
+def _layers(one: Activations, labels: Sequence[str], stimuli: Stimuli) -> Activations:
+    """Some layers of a system, at the items of `stimuli`."""
+    kept = tuple(layer for layer in one.layers if str(layer) in labels)
+    return subset_activations(replace(one, layers=kept), stimuli)
