@@ -17,14 +17,11 @@ from zarr.errors import GroupNotFoundError, NodeNotFoundError
 from thinkalike.activations.parts import Parts, into_parts
 from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
+from thinkalike.addresses import is_local, store_errors, unreachable
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
 from thinkalike.types import Json, Matrix, Value
 
 FORMAT = 3
-
-
-def is_local(path: str | Path) -> bool:
-    return "://" not in str(path)
 
 
 def describe(path: str | Path) -> Json | None:
@@ -164,6 +161,8 @@ def reading(path: str | Path) -> Iterator[None]:
     except (ThinkalikeError, GroupNotFoundError, FileNotFoundError):
         raise
     except Exception as error:  # Zarr and its codecs raise many kinds
+        if isinstance(error, store_errors()) and not is_local(path):
+            raise unreachable(path, error) from error
         raise StoreError(
             f"The store at {path} is damaged ({one_line(error)}): delete it and extract again."
         ) from error

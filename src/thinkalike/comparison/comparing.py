@@ -15,6 +15,7 @@ import pandas as pd
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
+from thinkalike.addresses import place
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import tell
 from thinkalike.comparison.comparison import Comparison
@@ -28,7 +29,7 @@ from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.sentences import plan_sentences
 from thinkalike.measures.measure import Measure
-from thinkalike.options import local_folder, one_name, whole_number
+from thinkalike.options import one_name, whole_number
 from thinkalike.parallel import engine_for
 from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
@@ -87,7 +88,8 @@ def compare(
         first, as `["zscore", "pca:50"]`: fitted on the items of the training folds for profiles, on all items
         for RSA, other measures and maps.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
-    out : a run directory; what it holds of this run is re-used. `thinkalike report OUT` adds the page.
+    out : a run directory, a path or an address such as s3://BUCKET/RUN; what it holds of this run is re-used.
+        `thinkalike report OUT` adds the page.
 
     Returns
     -------
@@ -110,8 +112,7 @@ def compare(
     >>> found.profiles["one"].table().iloc[0].idxmax()
     'number'
     """
-    if out is not None:
-        local_folder(out)
+    root = None if out is None else place(out)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
     _check(named, stimuli, controls)
@@ -136,7 +137,7 @@ def compare(
     plan = make_plan(stimuli)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
-    with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
+    with nullcontext() if root is None else RunDirectory.owned(root, stimuli, about) as run:
         work = _Work(stimuli, asked, run)
         work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)
         found = [work.activations(name, system) for name, system in named.items()]

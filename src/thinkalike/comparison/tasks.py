@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from thinkalike.activations.store import Activations
+from thinkalike.addresses import is_local, place, remove_tree
 from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
@@ -44,12 +44,13 @@ def shared_folder(root: Path | None) -> Iterator[Path]:
             yield Path(own)
         return
     folder = root / WORK
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-    folder.mkdir(parents=True)
+    remove_tree(folder)  # of a run that was killed
+    if is_local(folder):
+        folder.mkdir(parents=True)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class LayersTask:
 
     def ranks(self, layer: Layer) -> Path:
         """The file of the ranks of a layer."""
-        return Path(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npy"
+        return place(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npy"
 
 
 def look_at_layers(task: LayersTask) -> list[LookedAt]:
@@ -150,7 +151,7 @@ def _look(folder: str, asked: Facts) -> Look:
     key = pickle.dumps((folder, dict(asked)))
     if key not in _latest:
         _latest.clear()
-        stimuli = Stimuli.from_table(Path(folder) / STIMULI)
+        stimuli = Stimuli.from_table(place(folder) / STIMULI)
         _latest[key] = Look.of(stimuli, plan_profiles(stimuli, **asked))
     return _latest[key]
 
@@ -180,7 +181,7 @@ def look_on_workers(
         LayersTask(
             number,
             str(folder.resolve()),
-            str(Path(addresses[id(group[0].activations)]).resolve()),
+            str(place(addresses[id(group[0].activations)]).resolve()),
             tuple(task.layer for task in group),
             plan.asked,
             group[0].profile,
@@ -197,7 +198,8 @@ def look_on_workers(
         for task, looked in zip(group, outcome, strict=True):
             if task.geometry:
                 path = one.ranks(task.layer)
-                looked = replace(looked, ranks=np.load(path, allow_pickle=False))
+                ranks = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+                looked = replace(looked, ranks=ranks)
                 path.unlink()
             yield looked
 
