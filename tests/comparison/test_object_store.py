@@ -13,7 +13,7 @@ from tests.object_store import ObjectStore
 import thinkalike as ta
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.errors import StoreError, WorkFailed
+from thinkalike.errors import InvalidInput, StoreError, UnknownName, WorkFailed
 from thinkalike.stimuli.table import Stimuli
 
 pytestmark = [
@@ -113,3 +113,40 @@ def test_a_store_that_refuses_from_a_moment_on(
     object_store.mend()
     ta.compare(two_models, small_stimuli, out=bucket, **OPTIONS)
     assert unlike(run_here, bucket) == []
+
+
+@pytest.mark.parametrize("where", ["folder", "s3"])
+def test_vectors_that_expire(
+    where: str, two_models: dict[str, str], small_stimuli: Stimuli, bucket: str, tmp_path: Path
+) -> None:
+    """The chunks of layers are gone; who asks for them is told, and a call that needs them has them."""
+    out = bucket if where == "s3" else str(tmp_path / "run")
+    options: dict[str, Any] = {"resamples": 3, "null": 10}
+    made = ta.compare(two_models, small_stimuli, out=out, keep="profiles", **options)
+    kept = files(out)
+    chunk = "systems/tiny-bert/activations.zarr/layers/1/c/0/0"
+    assert chunk not in kept
+    assert made.activations is None
+    loaded = Comparison.load(out)
+    assert loaded.explain("tiny-bert", 1, "tiny-gpt2", 2).worst_pairs is None
+    with pytest.raises(InvalidInput, match="The activations of this run are gone"):
+        loaded.reliability()
+    store = ta.Activations.open(f"{out}/systems/tiny-bert/activations.zarr")
+    with pytest.raises(StoreError, match=r"vectors at .* were deleted when the profiles had been made"):
+        store[1]
+    again = ta.compare(two_models, small_stimuli, out=out, keep="profiles", **options)
+    assert files(out) == kept
+    assert again.answer == made.answer
+    full = ta.compare(two_models, small_stimuli, out=out, **options)
+    assert full.activations is not None
+    assert chunk in files(out)
+    assert {name: data for name, data in files(out).items() if name in kept} == {
+        name: data for name, data in kept.items() if not name.endswith("expired.json")
+    }
+
+
+def test_what_can_be_kept(small_stimuli: Stimuli, two_models: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"no thing to keep 'profile'\. Did you mean 'profiles'"):
+        ta.compare(two_models, small_stimuli, out=tmp_path / "run", keep="profile")
+    with pytest.raises(InvalidInput, match="says what stays in a run directory: give out"):
+        ta.compare(two_models, small_stimuli, keep="profiles")

@@ -128,3 +128,28 @@ def test_items_that_some_systems_lack(two_models: dict[str, str], small_stimuli:
     assert len(found.stimuli) < len(small_stimuli)
     np.testing.assert_array_equal(found.matrices["rsa"].values, expected.matrices["rsa"].values)
     np.testing.assert_array_equal(found.matrices["features"].values, expected.matrices["features"].values)
+
+
+@pytest.mark.parametrize("measure", ["cca", "regression"])
+def test_measures_pair_by_pair_are_those_of_a_whole_matrix(
+    measure: str, small_stimuli: Stimuli, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    systems = [
+        ta.Activations.from_arrays(
+            {k: rng.normal(size=(len(small_stimuli), 3 + k)) for k in range(layers)},
+            system=f"{layers} layers",
+            stimuli=small_stimuli,
+        )
+        for layers in (1, 3, 2)
+    ]
+    expected = ta.similarity(systems, measure=measure)
+    with processes(tmp_path) as own, ta.workers(own):
+        found = ta.similarity(systems, measure=measure)
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_a_measure_of_ones_own_stays_here(small_stimuli: Stimuli, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(len(small_stimuli), 4))
+    with ThreadPoolExecutor(1) as pool, ta.workers(pool):
+        assert ta.similarity([X, 2 * X], measure=lambda x, y: float(x.sum() + y.sum())).values.shape == (2, 2)

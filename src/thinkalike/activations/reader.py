@@ -14,6 +14,7 @@ import numpy.typing as npt
 import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
+from thinkalike.activations.expiry import gone, is_expired
 from thinkalike.activations.parts import Parts, into_parts
 from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
@@ -57,7 +58,7 @@ def done_chunks(path: str | Path) -> tuple[frozenset[int], int]:
 
 def damaged_chunks(path: str | Path) -> list[int]:
     """Of the chunks that are there, those that cannot be read in every layer."""
-    if not has_seals(path):  # nothing is there yet
+    if not has_seals(path) or is_expired(path):  # nothing is there yet, or no more
         return []
     group = zarr.open_group(str(path), mode="r")
     done: Any = group["done"][:]  # type: ignore[index]
@@ -109,6 +110,8 @@ class StoredLayers:
             rows = np.asarray(layer[:], dtype=np.float32)
         at_once = layer.chunks[0]
         found = [checksum(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once)]
+        if found != expected.tolist() and is_expired(self.path):
+            raise gone(self.path)
         if found != expected.tolist():
             raise StoreError(
                 f"The store at {self.path} is damaged: rows of layer {self.labels[number]!r} are lost. "

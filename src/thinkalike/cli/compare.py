@@ -102,6 +102,14 @@ def compare(
         Path | None,
         address("The run directory, or its address; what it holds is re-used.", show_default="runs/NAMES"),
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="What stays in the run directory: activations, or profiles, the vectors being deleted when "
+            "nothing needs them any more.",
+            show_default="activations",
+        ),
+    ] = None,
     report: Annotated[bool, typer.Option(help="Write the HTML report.")] = True,
 ) -> Written:
     """Compare what models care about, layer by layer: how alike they are, and why."""
@@ -136,6 +144,7 @@ def compare(
         ordered=ordered,
         importance=importance,
         seed=seed,
+        keep=keep,
     )
     with lent(workers, scheduler):
         return run_comparison(named, shown, out=out or default_folder(named), report=report, **options)

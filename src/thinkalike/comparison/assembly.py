@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def assemble(
     sentences: SentencePlan | None = None,
     untrained: Mapping[str, tuple[Profile, ...]] | None = None,
     settings: Mapping[str, Any],
+    root: Path | None = None,
 ) -> Comparison:
     """Everything that two or more profiled systems say together.
 
@@ -61,6 +63,7 @@ def assemble(
     sentences : what is left out and what changes places, for ranges and p-values of geometric measures.
     untrained : profiles of untrained copies, by the name of the trained system.
     settings : of the profiles and the extraction.
+    root : the run directory, if there is one, which workers see too.
     """
     check_same_items(activations)
     seed = plan.encoding.settings.seed
@@ -70,7 +73,10 @@ def assemble(
         features, controls = _with_controls(features, untrained)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
     share, share_range = _explained(geometry)
-    others = [between_vectors(geometry.vectors, geometry.rows, m, plan=sentences) for m in measures]
+    others = [
+        between_vectors(geometry.vectors, geometry.rows, m, plan=sentences, systems=activations, root=root)
+        for m in measures
+    ]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)

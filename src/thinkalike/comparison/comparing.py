@@ -41,6 +41,7 @@ UNTRAINED_DRAWS = 10
 """Draws of random weights for each model: one alone says little, for they differ much"""
 MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
+KEEPS = ("activations", "profiles")
 RESAMPLES = 20
 """How often everything is computed without a tenth of the sentences, unless told otherwise"""
 
@@ -63,6 +64,7 @@ def compare(
     preset: str = "default",
     extraction: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
+    keep: str = "activations",
     **settings: Any,
 ) -> Comparison:
     """Compare two or more systems: what each layer cares about, how alike layers and systems are, and why.
@@ -90,6 +92,9 @@ def compare(
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
     out : a run directory, a path or an address such as s3://BUCKET/RUN; what it holds of this run is re-used.
         `thinkalike report OUT` adds the page.
+    keep : what stays in the run directory. With "profiles", the vectors of a system are deleted as soon as
+        nothing needs them any more: reports, explanations and τ_w remain, the worst explained pairs of words
+        and `Comparison.reliability` do not. A call that needs them again makes them again.
 
     Returns
     -------
@@ -113,6 +118,7 @@ def compare(
     'number'
     """
     root = None if out is None else place(out)
+    _check_keep(keep, out)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
     _check(named, stimuli, controls)
@@ -139,18 +145,26 @@ def compare(
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
     with nullcontext() if root is None else RunDirectory.owned(root, stimuli, about) as run:
         work = _Work(stimuli, asked, run)
-        work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)
-        found = [work.activations(name, system) for name, system in named.items()]
-        copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
+        found, copies = work.gathered(named, copies=controls is not None)
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
         call = _call(run, plan, asked_measures, null, [*found, *chain(*copies.values())], tried)
         result = None if run is None else run.finished(call)
+        everyone = [one.system for one in (*found, *chain(*copies.values()))]
+        if run is not None and (result is None or keep == "activations") and run.revive(everyone):
+            found, copies = work.gathered(named, copies=controls is not None)
+            result = None if result is None else run.finished(call)
         if result is None:
-            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run)
+            expiring = run is not None and keep == "profiles" and not others and robustness is False
+            passed = run.expire if run is not None and expiring else _stays
+            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run, passed)
             if robustness is not False:
                 result = replace(result, tried=result.robustness(others=new_sentences))
             if run is not None:
                 run.write_results(result, call)
+        if run is not None and keep == "profiles":
+            for system in everyone:
+                run.expire(system)
+            result = replace(result, activations=None)
     tell(result.cautions)
     return result
 
@@ -191,6 +205,7 @@ def _compute(
     null: int | None,
     about: Mapping[str, object],
     run: RunDirectory | None,
+    passed: Callable[[str], None],
 ) -> Comparison:
     """Profile the systems and put the results together, over the items that all of them answer to."""
     shared = shared_items(stimuli, [*found, *chain(*copies.values())])
@@ -215,6 +230,7 @@ def _compute(
         copies=copies,
         kept=lambda one, plan: _kept(one, stimuli, plan, run),
         made=lambda profile: None if run is None else run.save_profile(profile),
+        passed=passed,
         keep_vectors=bool(measures),
         sentences=sentences,
         root=None if run is None else run.root,
@@ -229,6 +245,7 @@ def _compute(
         sentences=sentences,
         untrained=untrained,
         settings=about,
+        root=None if run is None else run.root,
     )
 
 
@@ -239,6 +256,15 @@ class _Work:
     stimuli: Stimuli
     extraction: Mapping[str, Any]
     run: RunDirectory | None
+
+    def gathered(
+        self, named: Mapping[str, System], *, copies: bool
+    ) -> tuple[list[Activations], dict[str, tuple[Activations, ...]]]:
+        """The activations of all systems and, if wanted, of untrained copies of those that are models."""
+        models = {name: named[name] for name in _models(named)}
+        self.extract_ahead(models, copies=copies)
+        found = [self.activations(name, system) for name, system in named.items()]
+        return found, {name: self.untrained(name, model) for name, model in models.items()} if copies else {}
 
     def activations(self, name: str, system: System) -> Activations:
         if not isinstance(system, Activations) and is_array_file(system):
@@ -294,6 +320,17 @@ def _kept(
         return None
     kept = run.profile(one.system, plan.settings)
     return kept if kept is not None and kept.stimuli_digest == stimuli.digest else None
+
+
+def _stays(system: str) -> None:
+    """Nothing is deleted."""
+
+
+def _check_keep(keep: str, out: object) -> None:
+    if keep not in KEEPS:
+        raise UnknownName.among("thing to keep", keep, KEEPS)
+    if keep == "profiles" and out is None:
+        raise InvalidInput("keep='profiles' says what stays in a run directory: give out=… too.")
 
 
 def _models(named: Mapping[str, System]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,9 @@ from thinkalike.inference.geometry_tests import Null, geometry_tests
 from thinkalike.inference.sentences import SentencePlan
 from thinkalike.labels import Floats, Row, row_name
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.measure_table import as_measure
+from thinkalike.measures.measure_table import OURS, as_measure
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing
+from thinkalike.parallel import engine_for
 from thinkalike.types import Value
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ def by_geometry(
     said: dict[str, object] = {"steps": list(steps.names)} if steps else {}
     if measure != "rsa":
         vectors = list(layers_of(systems, steps))
-        found = between_vectors(vectors, rows, layer_measure(measure), plan=plan)
+        stored = () if steps else systems  # workers read what is stored
+        found = between_vectors(vectors, rows, layer_measure(measure), plan=plan, systems=stored)
         return replace(found, settings={**found.settings, **said})
     from thinkalike.measures.rsa import ranked_layers
 
@@ -63,17 +66,38 @@ def between_vectors(
     measure: Measure,
     *,
     plan: SentencePlan | None = None,
+    systems: Sequence[Activations] = (),
+    root: Path | None = None,
 ) -> SimilarityMatrix:
-    """A measure between layers that are at hand, named by their rows."""
+    """A measure between layers that are at hand, named by their rows.
+
+    Of `systems`, whose layers these are, workers may compute it pair by pair; they see `root`.
+    """
     names = [row_name(row) for row in rows]
-    matrix = SimilarityMatrix(
-        measure.name, rows, measure.matrix(list(vectors), names_a=names), kind=measure.kind
-    )
+    values = _on_workers(measure, systems, root)
+    if values is None:
+        values = measure.matrix(list(vectors), names_a=names)
+    matrix = SimilarityMatrix(measure.name, rows, values, kind=measure.kind)
     if plan is None:
         return matrix
     left_out = plan.left_out(measure.name, vectors)
     null = plan.null(measure, vectors, names)
     return with_tests(matrix, measure, None if left_out is None else left_out.values, null)
+
+
+def _on_workers(measure: Measure, systems: Sequence[Activations], root: Path | None) -> Floats | None:
+    """The matrix from workers, where there are some, and where it is made of single pairs by a known name."""
+    engine = engine_for("fit")
+    if (
+        engine is None
+        or not systems
+        or measure.all_pairs is not None
+        or measure not in OURS  # workers have no others
+    ):
+        return None
+    from thinkalike.comparison.tasks import measure_on_workers
+
+    return measure_on_workers(engine, measure, systems, root)
 
 
 def with_tests(
