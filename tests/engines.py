@@ -17,7 +17,7 @@ from thinkalike.comparison.cautions import CautionWarning
 from thinkalike.parallel import Processes
 from thinkalike.stimuli.table import Stimuli
 
-OPTIONS: dict[str, Any] = {"resamples": 3, "measures": "cka", "null": 10}
+OPTIONS: dict[str, Any] = {"resamples": 3, "measures": ["cka", "procrustes"], "null": 10}
 
 
 @pytest.fixture(scope="session")

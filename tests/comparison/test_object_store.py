@@ -40,8 +40,8 @@ def test_from_end_to_end(
     """Stimuli, run, page and explanation at addresses, by Python and by commands."""
     small_stimuli.save(f"{bucket}/words.parquet")
     models = [f"{name}={folder}" for name, folder in two_models.items()]
-    asked = ["compare", *models, "--stimuli", f"{bucket}/words.parquet", "--measure", "cka"]
-    asked += ["--resamples", "3", "--null", "10", "--out", f"{bucket}/run", "--no-report"]
+    asked = ["compare", *models, "--stimuli", f"{bucket}/words.parquet", "--resamples", "3", "--null", "10"]
+    asked += ["--measure", "cka", "--measure", "procrustes", "--out", f"{bucket}/run", "--no-report"]
     assert run_command(asked) == 0
     assert [name for name in unlike(run_here, f"{bucket}/run") if name != "command.toml"] == []
     before = files(f"{bucket}/run")

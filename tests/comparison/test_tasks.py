@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +14,6 @@ from tests.engines import OPTIONS, dask, files, jobs, processes, threads
 import thinkalike as ta
 from thinkalike.comparison.tasks import WORK
 from thinkalike.errors import WorkFailed
-from thinkalike.parallel import Processes, guarded
 from thinkalike.stimuli.table import Stimuli
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
@@ -38,53 +33,6 @@ def test_the_same_bytes_on_every_engine(
     expected, found = files(run_here), files(tmp_path / "run")
     assert found.keys() == expected.keys()
     assert [name for name in expected if found[name] != expected[name]] == []
-
-
-class Deadly(Processes):
-    """Kills the worker of its first task in the middle, before so many changes to files."""
-
-    def __init__(self, number: int, fatal: int) -> None:
-        self.fatal, self.pools = fatal, 0
-        super().__init__(number)
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
-        fatal, self.fatal = self.fatal, 0
-        return (
-            super().submit(die_in_the_middle, fatal, *arguments)
-            if fatal
-            else super().submit(function, *arguments)
-        )
-
-    def _new(self) -> Any:
-        self.pools += 1
-        return super()._new()
-
-
-def die_in_the_middle(fatal: int, function: Callable[[Any], Any], task: Any) -> Any:
-    changes = []
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("os.rename", "os.mkdir"):
-            changes.append(event)
-            if len(changes) == fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-    return guarded(function, task)
-
-
-@pytest.mark.whole_runs
-@pytest.mark.parametrize(("kind", "fatal"), [("extract", 8), ("fit", 2)])
-def test_a_worker_that_is_killed_in_the_middle(
-    kind: str, fatal: int, two_models: dict[str, str], small_stimuli: Stimuli, run_here: Path, tmp_path: Path
-) -> None:
-    engine: Any = Deadly(1, fatal)
-    lent: dict[str, Any] = {kind: engine}
-    with ta.workers(**lent):
-        ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
-    engine.close()
-    assert engine.pools == 2  # the first one died
-    assert files(tmp_path / "run") == files(run_here)
 
 
 def test_a_profile_on_workers_is_the_same(small_stimuli: Stimuli) -> None:
