@@ -73,8 +73,9 @@ def assemble(
         features, controls = _with_controls(features, untrained)
     rsa = _rsa(geometry, distance=settings["distance"], seed=seed)
     share, share_range = _explained(geometry)
+    stored = () if plan.steps else activations  # workers read what is stored
     others = [
-        between_vectors(geometry.vectors, geometry.rows, m, plan=sentences, systems=activations, root=root)
+        between_vectors(geometry.vectors, geometry.rows, m, plan=sentences, systems=stored, root=root)
         for m in measures
     ]
     matrices = {m.measure: m for m in (features, rsa, *others)}
