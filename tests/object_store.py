@@ -44,18 +44,10 @@ class ObjectStore:
                     self.refuse = self.refuse or self.refuse_after < 0
             if fails:
                 environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-                return _refused(
-                    environ["REQUEST_METHOD"],
-                    start_response,
-                    "503 Service Unavailable",
-                    "SlowDown",
-                    "Please slow down.",
-                )
+                return _refused(environ, start_response, "503 Service Unavailable", "SlowDown")
         if self.refuse:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            return _refused(
-                environ["REQUEST_METHOD"], start_response, "403 Forbidden", "AccessDenied", "Access Denied"
-            )
+            return _refused(environ, start_response, "403 Forbidden", "AccessDenied")
         return self.backend(environ, start_response)
 
 
