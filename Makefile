@@ -56,7 +56,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,docs,serve,xarray,topology,dsa,gguf,vision,neuro,matching,datasets,dask,slurm]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,docs,serve,xarray,topology,dsa,gguf,vision,neuro,matching,datasets,dask,slurm,s3]"
 	touch $(STAMP)
 
 clean:

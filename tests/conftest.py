@@ -13,7 +13,7 @@ from thinkalike.machine import kernels_directory
 # Processes that tests start with a cache of their own need not compile everything anew.
 os.environ.setdefault("NUMBA_CACHE_DIR", kernels_directory())
 
-pytest_plugins = ["tests.tiny", "tests.planted"]
+pytest_plugins = ["tests.tiny", "tests.planted", "tests.object_store", "tests.engines"]
 
 
 @pytest.fixture(scope="session")

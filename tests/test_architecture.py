@@ -18,6 +18,8 @@ ORDER = [
     "types",
     "errors",
     "machine",
+    "addresses",
+    "leases",
     "files",
     "checkpoint",
     "options",

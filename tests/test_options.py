@@ -101,7 +101,7 @@ def test_an_address_is_no_folder() -> None:
         (lambda: ta.compare([X, X], TABLE, resamples=10**20), "from 0 to 100,000"),
         (lambda: ta.compare([X, X], TABLE, resamples=float("nan")), "from 0 to 100,000"),
         (lambda: ta.compare([X, X], TABLE, seed=float("nan")), "Got seed=nan"),
-        (lambda: ta.compare([X, X], TABLE, out="s3://lab/run"), "go to a folder of this machine"),
+        (lambda: ta.compare([X, X], TABLE, out="zzz://lab/run"), "an address of no kind that is known"),
         (lambda: ta.compare([X, X], TABLE, measures="probe"), "makes no matrix over layers"),
         (lambda: ta.profile("gpt2", TABLE), "Got gpt2: give activations"),
         (lambda: ta.MLEM(preset="salle2024", alpha="cv", n_folds=7).fit(TABLE, X), "leave out n_folds"),

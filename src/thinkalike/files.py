@@ -1,9 +1,10 @@
 """Every file of ours: written whole or not at all, and verified when it is read.
 
-A file is written beside its place under another name, and then takes its place in one step. JSON, Parquet and
-arrays carry a *seal*: the SHA-256 of all their bytes, with zeros where the seal itself stands. It lies where
-the format has room for words of one's own, so any other reader takes the file as well. A change of any byte
-shows before anything is decoded, and a file needs no other to be checked.
+A file is written beside its place under another name, and then takes its place in one step; at an address of
+an object store, which takes a file as a whole, it is put there. JSON, Parquet and arrays carry a *seal*: the
+SHA-256 of all their bytes, with zeros where the seal itself stands. It lies where the format has room for
+words of one's own, so any other reader takes the file as well. A change of any byte shows before anything is
+decoded, and a file needs no other to be checked.
 
 Where several files belong together, the JSON that is written last names the seals of the others.
 """
@@ -18,8 +19,6 @@ import math
 import os
 import re
 import shutil
-import socket
-import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,7 +28,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thinkalike.addresses import filesystem, is_local, reaching, store_errors, unreachable
 from thinkalike.errors import DamagedFile, StoreError
+from thinkalike.leases import HOST, lives
 from thinkalike.types import Facts, Json, Value
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ FOLDER_SEALS = "seals.json"
 ANEW = "delete it and make it anew"
 
 _number = itertools.count()
-_host = re.sub(r"\W", "_", socket.gethostname())[:40]
 
 
 def write_bytes(data: bytes, path: Path) -> None:
@@ -57,6 +57,11 @@ def write_bytes(data: bytes, path: Path) -> None:
     ...     Path(folder, "new", "x.bin").read_bytes()
     b'all of it'
     """
+    if not is_local(path):
+        files, name = filesystem(path)
+        with reaching(path):
+            files.pipe_file(name, data)
+        return
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
@@ -273,13 +278,19 @@ def seal_of(data: bytes) -> str | None:
 
 @contextmanager
 def reading(path: Path, way_out: str = ANEW) -> Iterator[None]:
-    """Say in one line that a file is gone, or does not hold what belongs there."""
+    """Say in one line that a file is gone, or does not hold what belongs there.
+
+    A store that does not answer is no reason to make anything anew: that is a bare `StoreError`.
+    """
     try:
         yield
     except FileNotFoundError as error:
         raise DamagedFile(f"{path} is missing: {way_out}.") from error
-    except OSError as error:
-        raise DamagedFile(f"{path} cannot be read ({error.strerror or error}): {way_out}.") from error
+    except store_errors() as error:
+        if not is_local(path):
+            raise unreachable(path, error) from error
+        reason = getattr(error, "strerror", None) or error
+        raise DamagedFile(f"{path} cannot be read ({reason}): {way_out}.") from error
     except (ValueError, TypeError, LookupError, AttributeError, zipfile.BadZipFile) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise DamagedFile(f"{path} does not hold what belongs there ({reason}): {way_out}.") from error
@@ -325,28 +336,16 @@ def file_name(name: str) -> str:
 
 def _part(path: Path) -> Path:
     """Where `path` is written until it is whole: nobody else's name, and ours to recognise."""
-    return path.with_name(f".{path.name[:100]}.{_host}.{os.getpid()}.{next(_number)}.part")
+    return path.with_name(f".{path.name[:100]}.{HOST}.{os.getpid()}.{next(_number)}.part")
 
 
 def _sweep(path: Path) -> None:
     """Delete what processes of this machine that are no more left unfinished of `path`."""
-    for left in path.parent.glob(f".{_escaped(path.name[:100])}.{_host}.*.part"):
-        if not _lives(left.name.split(".")[-3]):
+    for left in path.parent.glob(f".{_escaped(path.name[:100])}.{HOST}.*.part"):
+        if not lives(left.name.split(".")[-3]):
             with suppress(OSError):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _escaped(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
-
-
-def _lives(process: str) -> bool:
-    if sys.platform == "win32" or not process.isdecimal():  # there no question can be asked without harm
-        return True
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

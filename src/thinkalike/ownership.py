@@ -1,11 +1,13 @@
 """One owner of a folder at a time, whatever runs elsewhere.
 
 The owner holds a lock of the system on a file in the folder, which ends with the process, however that ends:
-a dead owner's folder is free. An equal run waits for its turn; another is refused before it writes anything.
+a dead owner's folder is free. At an address the owner renews a lease (`leases.py`). An equal run waits for
+its turn; another is refused before it writes anything.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -13,7 +15,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from thinkalike.addresses import is_local, reaching
 from thinkalike.files import writing
+from thinkalike.leases import Lease
 from thinkalike.progress import progress
 
 LOCK = "owner.lock"
@@ -23,6 +27,7 @@ LOG = "log.txt"
 BESIDE = (LOCK, OPTIONS, LOG)
 """What stands beside the results of a run: who works there, how it was called, what happened"""
 SECONDS_BETWEEN = 0.1
+SECONDS_BETWEEN_LEASES = 1.0
 
 Around = Callable[[Path], AbstractContextManager[None]]
 _around: ContextVar[Around | None] = ContextVar("around", default=None)
@@ -50,6 +55,10 @@ def owning(folder: Path, check: Callable[[bool], object]) -> Iterator[None]:
     check : raises if the folder belongs to another run. It is called before anything is written, again
         while waiting for the present owner to finish (then with True), and once more when the folder is ours.
     """
+    if not is_local(folder):
+        with _leasing(folder, check):
+            yield
+        return
     check(False)
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     lock = FileLock(folder / LOCK)
@@ -76,6 +85,25 @@ def _surrounded(folder: Path) -> Iterator[None]:
     _around.set(None)  # folders within are parts of the run
     with nullcontext() if do is None else do(folder):
         yield
+
+
+@contextmanager
+def _leasing(folder: Path, check: Callable[[bool], object]) -> Iterator[None]:
+    """The same at an address."""
+    with reaching(folder):
+        check(False)
+        lease = Lease(folder / LOCK)
+        if not lease.acquired():
+            with progress(f"waiting for another run in {folder}", None):
+                while not lease.acquired():
+                    check(True)
+                    time.sleep(SECONDS_BETWEEN_LEASES)
+        try:
+            check(False)
+            with _surrounded(folder):
+                yield
+        finally:
+            lease.release()
 
 
 def _acquired(lock: FileLock, seconds: float) -> bool:

@@ -200,19 +200,22 @@ def _submitted(engine: Engine, function: Callable[[Item], Result], tasks: Sequen
 
 
 def _outcome(engine: Engine, function: Callable[[Item], Result], task: Item, future: Any) -> Result | Failure:
-    for left in reversed(range(TRIES)):
+    for attempt in range(1, TRIES + 1):
         try:
             outcome = future.result()
         except Exception as error:  # of the engine: the worker died, or the message did not travel
             outcome = Failure(f"its worker was lost ({type(error).__name__}: {one_line(error)})", again=True)
-        if not (isinstance(outcome, Failure) and outcome.again and left):
+        if not (isinstance(outcome, Failure) and outcome.again and attempt < TRIES):
             break
-        future = engine.submit(guarded, function, task)
+        future = engine.submit(guarded, function, task, attempt)
     return outcome
 
 
-def guarded(function: Callable[[Item], Result], task: Item) -> Result | Failure:
-    """In the worker: the result, or what went wrong. One thread of BLAS, so that all workers round alike."""
+def guarded(function: Callable[[Item], Result], task: Item, attempt: int = 0) -> Result | Failure:
+    """In the worker: the result, or what went wrong. One thread of BLAS, so that all workers round alike.
+
+    The number of the attempt makes it another call: Dask would give the result of an equal one again.
+    """
     try:
         with threadpool_limits(1, "blas"):
             return function(task)

@@ -2,89 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import sys
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.engines import OPTIONS, dask, files, jobs, processes, threads
 
 import thinkalike as ta
 from thinkalike.comparison.tasks import WORK
 from thinkalike.errors import WorkFailed
-from thinkalike.parallel import Processes, guarded
 from thinkalike.stimuli.table import Stimuli
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
-OPTIONS: dict[str, Any] = {"resamples": 3, "measures": "cka", "null": 10}
-
-
-@pytest.fixture(scope="module")
-def stimuli() -> Stimuli:
-    return Stimuli.from_grammar(24, seed=0)
-
-
-@pytest.fixture(scope="module")
-def models(tiny_models: dict[str, Path]) -> dict[str, str]:
-    return {name: str(tiny_models[name]) for name in ("tiny-bert", "tiny-gpt2")}
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Every file of a run; but a profile says where its store is, and these are elsewhere."""
-    found = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    return {name: b"" if name.endswith("profile.json") else data for name, data in found.items()}
-
-
-@pytest.fixture(scope="module")
-def here(models: dict[str, str], stimuli: Stimuli, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in this process."""
-    out = tmp_path_factory.mktemp("runs") / "here"
-    ta.compare(models, stimuli, out=out, **OPTIONS)
-    return out
-
-
-@contextmanager
-def threads(folder: Path) -> Iterator[Any]:
-    with ThreadPoolExecutor(2) as pool:
-        yield pool
-
-
-@contextmanager
-def processes(folder: Path) -> Iterator[Any]:
-    own = Processes(2)
-    yield own
-    own.close()
-
-
-@contextmanager
-def dask(folder: Path) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            local_directory=str(folder / "dask"),
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-@contextmanager
-def jobs(folder: Path) -> Iterator[Any]:
-    from submitit import LocalExecutor
-
-    executor = LocalExecutor(folder / "jobs")
-    executor.update_parameters(timeout_min=10)
-    yield executor
 
 
 @pytest.mark.filterwarnings("default")  # of the engines
@@ -94,68 +26,21 @@ def jobs(folder: Path) -> Iterator[Any]:
     ids=lambda engine: engine.__name__,
 )
 def test_the_same_bytes_on_every_engine(
-    engine: Any, models: dict[str, str], stimuli: Stimuli, here: Path, tmp_path: Path
+    engine: Any, two_models: dict[str, str], small_stimuli: Stimuli, run_here: Path, tmp_path: Path
 ) -> None:
     with engine(tmp_path) as lent, ta.workers(lent):
-        ta.compare(models, stimuli, out=tmp_path / "run", **OPTIONS)
-    expected, found = files(here), files(tmp_path / "run")
+        ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
+    expected, found = files(run_here), files(tmp_path / "run")
     assert found.keys() == expected.keys()
     assert [name for name in expected if found[name] != expected[name]] == []
 
 
-class Deadly(Processes):
-    """Kills the worker of its first task in the middle, before so many changes to files."""
-
-    def __init__(self, number: int, fatal: int) -> None:
-        self.fatal, self.pools = fatal, 0
-        super().__init__(number)
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
-        fatal, self.fatal = self.fatal, 0
-        return (
-            super().submit(die_in_the_middle, fatal, *arguments)
-            if fatal
-            else super().submit(function, *arguments)
-        )
-
-    def _new(self) -> Any:
-        self.pools += 1
-        return super()._new()
-
-
-def die_in_the_middle(fatal: int, function: Callable[[Any], Any], task: Any) -> Any:
-    changes = []
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("os.rename", "os.mkdir"):
-            changes.append(event)
-            if len(changes) == fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-    return guarded(function, task)
-
-
-@pytest.mark.whole_runs
-@pytest.mark.parametrize(("kind", "fatal"), [("extract", 8), ("fit", 2)])
-def test_a_worker_that_is_killed_in_the_middle(
-    kind: str, fatal: int, models: dict[str, str], stimuli: Stimuli, here: Path, tmp_path: Path
-) -> None:
-    engine: Any = Deadly(1, fatal)
-    lent: dict[str, Any] = {kind: engine}
-    with ta.workers(**lent):
-        ta.compare(models, stimuli, out=tmp_path / "run", **OPTIONS)
-    engine.close()
-    assert engine.pools == 2  # the first one died
-    assert files(tmp_path / "run") == files(here)
-
-
-def test_a_profile_on_workers_is_the_same(stimuli: Stimuli) -> None:
-    X = np.random.default_rng(0).normal(size=(2, len(stimuli), 6))
+def test_a_profile_on_workers_is_the_same(small_stimuli: Stimuli) -> None:
+    X = np.random.default_rng(0).normal(size=(2, len(small_stimuli), 6))
     arrays = {"a": X[0], "b": X[1]}
-    expected = ta.profile(arrays, stimuli, resamples=4)
+    expected = ta.profile(arrays, small_stimuli, resamples=4)
     with ThreadPoolExecutor(2) as pool, ta.workers(pool):
-        found = ta.profile(arrays, stimuli, resamples=4)
+        found = ta.profile(arrays, small_stimuli, resamples=4)
     np.testing.assert_array_equal(found.importance, expected.importance)
     np.testing.assert_array_equal(found.scores, expected.scores)
     assert found.replicates is not None
@@ -164,30 +49,55 @@ def test_a_profile_on_workers_is_the_same(stimuli: Stimuli) -> None:
 
 
 def test_a_model_that_fails_is_told_at_the_end_and_the_others_are_kept(
-    models: dict[str, str], stimuli: Stimuli, here: Path, tmp_path: Path
+    two_models: dict[str, str], small_stimuli: Stimuli, run_here: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(models["tiny-bert"], tmp_path / "mine")
+    shutil.copytree(two_models["tiny-bert"], tmp_path / "mine")
     weights = tmp_path / "mine" / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:1000])
-    asked = {"tiny-bert": str(tmp_path / "mine"), "tiny-gpt2": models["tiny-gpt2"]}
+    asked = {"tiny-bert": str(tmp_path / "mine"), "tiny-gpt2": two_models["tiny-gpt2"]}
     with ThreadPoolExecutor(1) as pool, ta.workers(extract=pool):
         with pytest.raises(WorkFailed, match=r"1 of 2 failed\. tiny-bert: .*cannot be loaded"):
-            ta.compare(asked, stimuli, out=tmp_path / "run", **OPTIONS)
+            ta.compare(asked, small_stimuli, out=tmp_path / "run", **OPTIONS)
         assert ta.Activations.open(tmp_path / "run" / "systems" / "tiny-gpt2" / "activations.zarr").layers
         assert not (tmp_path / "run" / WORK).exists()
         weights.write_bytes(whole)
-        ta.compare(asked, stimuli, out=tmp_path / "run", **OPTIONS)
+        ta.compare(asked, small_stimuli, out=tmp_path / "run", **OPTIONS)
     for name in ("similarity-features", "similarity-rsa", "similarity-cka"):
         table = Path("tables") / f"{name}.parquet"
-        assert (tmp_path / "run" / table).read_bytes() == (here / table).read_bytes()
+        assert (tmp_path / "run" / table).read_bytes() == (run_here / table).read_bytes()
 
 
-def test_items_that_some_systems_lack(models: dict[str, str], stimuli: Stimuli) -> None:
+def test_items_that_some_systems_lack(two_models: dict[str, str], small_stimuli: Stimuli) -> None:
     options: dict[str, Any] = {"resamples": 0, "extraction": {"drop_first": 2}}
-    expected = ta.compare(models, stimuli, **options)
+    expected = ta.compare(two_models, small_stimuli, **options)
     with ThreadPoolExecutor(2) as pool, ta.workers(fit=pool):
-        found = ta.compare(models, stimuli, **options)
-    assert len(found.stimuli) < len(stimuli)
+        found = ta.compare(two_models, small_stimuli, **options)
+    assert len(found.stimuli) < len(small_stimuli)
     np.testing.assert_array_equal(found.matrices["rsa"].values, expected.matrices["rsa"].values)
     np.testing.assert_array_equal(found.matrices["features"].values, expected.matrices["features"].values)
+
+
+@pytest.mark.parametrize("measure", ["cca", "regression"])
+def test_measures_pair_by_pair_are_those_of_a_whole_matrix(
+    measure: str, small_stimuli: Stimuli, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    systems = [
+        ta.Activations.from_arrays(
+            {k: rng.normal(size=(len(small_stimuli), 3 + k)) for k in range(layers)},
+            system=f"{layers} layers",
+            stimuli=small_stimuli,
+        )
+        for layers in (1, 3, 2)
+    ]
+    expected = ta.similarity(systems, measure=measure)
+    with processes(tmp_path) as own, ta.workers(own):
+        found = ta.similarity(systems, measure=measure)
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_a_measure_of_ones_own_stays_here(small_stimuli: Stimuli, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(len(small_stimuli), 4))
+    with ThreadPoolExecutor(1) as pool, ta.workers(pool):
+        assert ta.similarity([X, 2 * X], measure=lambda x, y: float(x.sum() + y.sum())).values.shape == (2, 2)

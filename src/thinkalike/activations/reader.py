@@ -14,19 +14,17 @@ import numpy.typing as npt
 import zarr
 from zarr.errors import GroupNotFoundError, NodeNotFoundError
 
+from thinkalike.activations.expiry import gone, is_expired
 from thinkalike.activations.parts import Parts, into_parts
 from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
+from thinkalike.addresses import is_local, store_errors, unreachable
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
 from thinkalike.types import Json, Value
 
 FORMAT = 3
 READ_AT_ONCE = 1 << 26
 """Bytes of a layer that are read together before they are put in order"""
-
-
-def is_local(path: str | Path) -> bool:
-    return "://" not in str(path)
 
 
 def describe(path: str | Path) -> Json | None:
@@ -62,7 +60,7 @@ def done_chunks(path: str | Path) -> tuple[frozenset[int], int]:
 
 def damaged_chunks(path: str | Path) -> list[int]:
     """Of the chunks that are there, those that cannot be read in every layer."""
-    if not has_seals(path):  # nothing is there yet
+    if not has_seals(path) or is_expired(path):  # nothing is there yet, or no more
         return []
     group = zarr.open_group(str(path), mode="r")
     done: Any = group["done"][:]  # type: ignore[index]
@@ -118,6 +116,8 @@ class StoredLayers:
                 rows = np.asarray(layer[first:last], dtype=np.float32)
                 found += [checksum(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once)]
                 ordered[self.positions[first:last]] = rows
+        if found != expected.tolist() and is_expired(self.path):
+            raise gone(self.path)
         if found != expected.tolist():
             raise StoreError(
                 f"The store at {self.path} is damaged: rows of layer {self.labels[number]!r} are lost. "
@@ -174,6 +174,8 @@ def reading(path: str | Path) -> Iterator[None]:
     except (ThinkalikeError, GroupNotFoundError, FileNotFoundError):
         raise
     except Exception as error:  # Zarr and its codecs raise many kinds
+        if isinstance(error, store_errors()) and not is_local(path):
+            raise unreachable(path, error) from error
         raise StoreError(
             f"The store at {path} is damaged ({one_line(error)}): delete it and extract again."
         ) from error

@@ -10,8 +10,7 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
-from fsspec.core import url_to_fs
-
+from thinkalike.addresses import filesystem, is_local, reaching
 from thinkalike.errors import DamagedFile
 from thinkalike.files import SEAL, seal_of, sealed_json, write_bytes
 
@@ -23,17 +22,17 @@ def write_seals(path: str | Path, n_layers: int) -> None:
     arrays = ["items", "positions", "done", *(f"layers/{number}" for number in range(n_layers))]
     names = ["zarr.json", "layers/zarr.json", *(f"{name}/zarr.json" for name in arrays)]
     names += ["items/c/0", "positions/c/0"]
-    files, root = url_to_fs(str(path))
+    files, root = filesystem(path)
     there = [name for name in names if files.exists(f"{root}/{name}")]  # Zarr writes no chunk of zeros
     data = sealed_json({name: sha256(files.cat_file(f"{root}/{name}")).hexdigest() for name in there})
-    if "://" in str(path):
-        files.pipe_file(f"{root}/{SEALS}", data)
-    else:
+    if is_local(path):
         write_bytes(data, Path(path) / SEALS)
+    else:
+        files.pipe_file(f"{root}/{SEALS}", data)
 
 
 def has_seals(path: str | Path) -> bool:
-    files, root = url_to_fs(str(path))
+    files, root = filesystem(path)
     return bool(files.exists(f"{root}/{SEALS}"))
 
 
@@ -48,9 +47,10 @@ def check_seals(path: str | Path) -> None:
 
 
 def _read(path: str | Path, name: str) -> bytes:
-    files, root = url_to_fs(str(path))
+    files, root = filesystem(path)
     try:
-        return bytes(files.cat_file(f"{root}/{name}"))
+        with reaching(path):
+            return bytes(files.cat_file(f"{root}/{name}"))
     except OSError as error:
         raise _damaged(path, name) from error
 

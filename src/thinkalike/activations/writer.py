@@ -19,9 +19,10 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.errors import ContainsArrayError
 
-from thinkalike.activations.reader import FORMAT, checksum, damaged_chunks, describe, is_complete, is_local
+from thinkalike.activations.reader import FORMAT, checksum, damaged_chunks, describe, is_complete
 from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
+from thinkalike.addresses import is_local, place, store_errors, unreachable
 from thinkalike.errors import StoreError
 from thinkalike.ownership import BESIDE, owning
 from thinkalike.types import Facts, Option, Value
@@ -206,15 +207,17 @@ def writing(path: str | Path) -> Iterator[None]:
     """Say what a failed write means for the user. Files are replaced as a whole, so none is half written."""
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    except store_errors() as error:
+        if not is_local(path):
+            raise unreachable(path, error) from error
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
             raise StoreError(
                 f"The disk is full: {path} cannot grow. What was finished is kept; free some space and run "
                 "the same call again, or point THINKALIKE_CACHE or out=… at another disk."
             ) from error
+        reason = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"{path} cannot be written: {error.strerror or error}. Name another place, "
-            "or delete it and extract again."
+            f"{path} cannot be written: {reason}. Name another place, or delete it and extract again."
         ) from error
 
 
@@ -236,13 +239,11 @@ def _array(group: zarr.Group, name: str, **layout: Option) -> Value:
 
 @contextmanager
 def owning_store(path: str | Path, attributes: Mapping[str, object]) -> Iterator[None]:
-    """Be the one who fills the store at `path`; for a place on the network that is not known."""
-    if not is_local(path):
-        yield
-        return
-    with owning(Path(path), lambda _: check_free(path, attributes)):
-        for leftover in Path(path).rglob("*.partial"):  # of a process that was killed in the middle of a file
-            leftover.unlink(missing_ok=True)
+    """Be the one who fills the store at `path`."""
+    with owning(place(path), lambda _: check_free(path, attributes)):
+        if is_local(path):
+            for leftover in Path(path).rglob("*.partial"):  # of a process that was killed within a file
+                leftover.unlink(missing_ok=True)
         for chunk in damaged_chunks(path):  # they are computed again
             zarr.open_array(f"{path}/done", mode="r+")[chunk] = 0
         yield

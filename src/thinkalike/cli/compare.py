@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thinkalike.addresses import reaching
 from thinkalike.cli.application import app
 from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import SYSTEMS, default_folder, parse_systems
@@ -33,10 +34,10 @@ from thinkalike.cli.options import (
     SystemTurn,
     Window,
     Workers,
+    address,
     asked,
     batch_size_of,
     lent,
-    place,
     resamples,
 )
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
@@ -100,7 +101,15 @@ def compare(
     scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
-        place("The run directory; what it holds of this run is re-used.", show_default="runs/NAMES"),
+        address("The run directory, or its address; what it holds is re-used.", show_default="runs/NAMES"),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="What stays in the run directory: activations, or profiles, the vectors being deleted when "
+            "nothing needs them any more.",
+            show_default="activations",
+        ),
     ] = None,
     report: Annotated[bool, typer.Option(help="Write the HTML report.")] = True,
     dry_run: DryRun = False,
@@ -137,6 +146,7 @@ def compare(
         ordered=ordered,
         importance=importance,
         seed=seed,
+        keep=keep,
     )
     with lent(workers, scheduler):
         if dry_run:
@@ -172,4 +182,5 @@ def run_comparison(
 
 
 def _bytes_of(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
+    with reaching(path):
+        return path.read_bytes() if path.is_file() else None

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import typer
 
+from thinkalike.addresses import is_address
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.ownership import OPTIONS
 from thinkalike.types import Facts, Json, Value
@@ -64,8 +65,8 @@ def write_config(command: str, options: Facts, folder: Path) -> None:
     from thinkalike.files import plain, write_text
 
     given = {name: value for name, value in options.items() if value is not None and name != "context"}
-    places = {name: str(given.pop(name)) for name in PLACES if isinstance(given.get(name), (str, Path))}
-    called = {} if "://" in str(folder) else {"from": os.path.relpath(Path.cwd(), folder.resolve())}
+    places = {name: str(given.pop(name)) for name in PLACES if _is_place(given.get(name))}
+    called = {} if is_address(folder) else {"from": os.path.relpath(Path.cwd(), folder.resolve())}
     text = tomli_w.dumps({"command": command, **plain(given), CALLED: {**called, **places}})
     file = folder / OPTIONS
     if not (file.is_file() and file.read_bytes() == text.encode()):
@@ -86,6 +87,10 @@ def call_of(folder: Path) -> tuple[Path, list[str]]:
         raise InvalidInput(f"{file} does not say how the run was called: give the command once more.")
     options = [word for name in PLACES if name in called for word in (f"--{name}", str(called[name]))]
     return folder / str(called["from"]), [OPTION, str(file.resolve()), str(said["command"]), *options]
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, (str, Path)) or is_address(value)
 
 
 def _read(file: Path) -> Json:

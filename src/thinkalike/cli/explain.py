@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.options import asked
+from thinkalike.cli.options import asked, source
 from thinkalike.errors import InvalidInput
 
 
 @app.command()
 def explain(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory of `thinkalike compare`.")],
+    run: Annotated[Path, source("A run directory of `thinkalike compare`, or its address.", metavar="DIR")],
     first: Annotated[str, typer.Argument(metavar="SYSTEM:LAYER", help="For example bert-base-uncased:4.")],
     second: Annotated[str, typer.Argument(metavar="SYSTEM:LAYER", help="For example gpt2:8.")],
     group: Annotated[

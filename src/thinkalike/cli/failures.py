@@ -60,6 +60,8 @@ BY_CLASS: Mapping[str, str] = {
     "zlib.error": f"A compressed file is damaged: {_AGAIN}",
     "lzma.LZMAError": f"A compressed file is damaged: {_AGAIN}",
     "zipfile.BadZipFile": f"A .npz or zip file is damaged: {_AGAIN}",
+    "botocore.BotoCoreError": "The object store does not answer: check the address, your keys and "
+    "AWS_ENDPOINT_URL. ({text})",
     "pyarrow.ArrowException": f"A Parquet file cannot be read or written: {_AGAIN}",
     "pandas.ParserError": "A table cannot be read: correct it, or export it again. ({text})",
     "zarr.BaseZarrError": f"A Zarr store is damaged or of another kind: {_AGAIN}",

@@ -17,6 +17,7 @@ from typing import ParamSpec, TextIO
 
 import typer
 
+from thinkalike.addresses import is_address
 from thinkalike.cli.named import parse_systems
 from thinkalike.cli.recording import recorded
 from thinkalike.errors import StoreError, ThinkalikeError
@@ -56,7 +57,7 @@ def says_again(
                 return
             with recorded(command.__name__, options):
                 said, written = heard(lambda: command(*given, **options))
-            if asked is None or not written or any("://" in str(place) for place in written):
+            if asked is None or not written or any(map(is_address, written)):
                 return
             files = states(_files(written))
             with suppress(StoreError):  # a cache that cannot be written to: then there is no record
@@ -75,6 +76,8 @@ def _request(command: str, given: Facts, systems: Sequence[str], inputs: Sequenc
     from thinkalike.provenance import ANALYSING, versions
 
     options = {name: value for name, value in given.items() if value is not None and name != "context"}
+    if any(is_address(one) for value in options.values() for one in _listed(value)):
+        return None  # what lies elsewhere may have changed
     try:
         return plain(
             {
@@ -133,11 +136,11 @@ def _state(path: Path) -> str:
 
 def _files(places: Iterable[str | Path]) -> Iterator[Path]:
     """The files, and those below the folders."""
-    for place in map(Path, places):
-        if place.is_dir():
-            yield from (path for path in sorted(place.rglob("*")) if path.is_file() and path.name != LOG)
-        elif place.exists():  # or it is a name, such as that of a grammar
-            yield place
+    for path in map(Path, places):
+        if path.is_dir():
+            yield from (found for found in sorted(path.rglob("*")) if found.is_file() and found.name != LOG)
+        elif path.exists():  # or it is a name, such as that of a grammar
+            yield path
 
 
 def _identity(text: str, options: Json) -> Value:
@@ -158,7 +161,11 @@ def _identity(text: str, options: Json) -> Value:
 def _given(options: Json, names: Sequence[str]) -> list[Value]:
     """The values of these parameters, one by one."""
     values = [options[name] for name in names if name in options]
-    return [one for value in values for one in (value if isinstance(value, (list, tuple)) else [value])]
+    return [one for value in values for one in _listed(value)]
+
+
+def _listed(value: Value) -> Sequence[Value]:
+    return value if isinstance(value, (list, tuple)) else [value]
 
 
 class _UnknownError(Exception):

@@ -13,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+from thinkalike import addresses
+from thinkalike.addresses import whole
 from thinkalike.errors import InvalidInput
 from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES, local_folder
 from thinkalike.types import Chart, Json, Option
@@ -55,15 +57,21 @@ def _place(value: Path | None) -> Path | None:
     return value
 
 
-def _address(value: str | None) -> str | None:
-    if value is not None:
-        if not value.strip():
-            raise InvalidInput("Got no place to write to: give a folder or an address.")
-        scheme, sign, _ = value.partition("://")
-        if sign and scheme in NOT_TO_WRITE_TO:
-            why = "is gone when the command ends" if scheme == "memory" else "cannot be written to"
-            raise InvalidInput(f"{value} {why}: give a folder, or an address such as s3://BUCKET/NAME.")
-    return value
+def _address(value: Path | str | None) -> Path | str | None:
+    if value is None:
+        return None
+    text = whole(value)
+    if not text.strip():
+        raise InvalidInput("Got no place to write to: give a folder or an address.")
+    scheme, sign, _ = text.partition("://")
+    if sign and scheme in NOT_TO_WRITE_TO:
+        why = "is gone when the command ends" if scheme == "memory" else "cannot be written to"
+        raise InvalidInput(f"{text} {why}: give a folder, or an address such as s3://BUCKET/NAME.")
+    return value if isinstance(value, str) else addresses.place(value)
+
+
+def _source(value: Path | None) -> Path | None:
+    return None if value is None else addresses.place(value)
 
 
 def _figure(value: Path | None) -> Path | None:
@@ -80,6 +88,11 @@ def place(help: str, **more: Option) -> Option:
 def address(help: str, **more: Option) -> Option:
     """An option that names a folder, or any fsspec address that can be written to."""
     return typer.Option(help=help, callback=_address, **more)
+
+
+def source(help: str, **more: Option) -> Option:
+    """An argument that names a folder to read, or its address."""
+    return typer.Argument(help=help, callback=_source, **more)
 
 
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …", show_default="a GPU where there is one")]

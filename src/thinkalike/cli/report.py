@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.options import only_with
+from thinkalike.cli.options import only_with, source
 
 
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(help="A run directory, as `compare` and `demo` write it.")],
+    directory: Annotated[Path, source("A run directory, as `compare` and `demo` write it, or its address.")],
     figures: Annotated[
         str | None, typer.Option(help="Also write every chart to DIRECTORY/figures: png, svg or pdf.")
     ] = None,

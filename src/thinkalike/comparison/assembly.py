@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -54,6 +55,7 @@ def assemble(
     sentences: SentencePlan | None = None,
     untrained: Mapping[str, tuple[Profile, ...]] | None = None,
     settings: Mapping[str, Any],
+    root: Path | None = None,
 ) -> Comparison:
     """Everything that two or more profiled systems say together.
 
@@ -66,6 +68,7 @@ def assemble(
     sentences : what is left out and what changes places, for ranges and p-values of geometric measures.
     untrained : profiles of untrained copies, by the name of the trained system.
     settings : of the profiles and the extraction.
+    root : the run directory, if there is one, which workers see too.
     """
     check_same_items(activations)
     seed = plan.encoding.settings.seed
@@ -78,7 +81,11 @@ def assemble(
         features, rsa, controls = _with_controls(features, rsa, untrained, drawn)
     share, share_range = _explained(geometry)
     vectors = geometry.vectors or LayerVectors(activations, plan.steps)
-    others = [between_vectors(vectors, geometry.rows, m, plan=sentences) for m in measures]
+    stored = () if plan.steps else activations  # workers read what is stored
+    others = [
+        between_vectors(vectors, geometry.rows, m, plan=sentences, systems=stored, root=root)
+        for m in measures
+    ]
     matrices = {m.measure: m for m in (features, rsa, *others)}
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)

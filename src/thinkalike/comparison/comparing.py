@@ -16,6 +16,7 @@ import pandas as pd
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
+from thinkalike.addresses import place
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import tell
 from thinkalike.comparison.comparison import Comparison
@@ -30,7 +31,7 @@ from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.sentences import plan_sentences
 from thinkalike.measures.measure import Measure
-from thinkalike.options import local_folder, one_name, whole_number
+from thinkalike.options import one_name, whole_number
 from thinkalike.parallel import engine_for
 from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
@@ -42,6 +43,7 @@ UNTRAINED_DRAWS = 10
 """Draws of random weights for each model: one alone says little, for they differ much"""
 MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
+KEEPS = ("activations", "profiles")
 RESAMPLES = 20
 """How often everything is computed without a tenth of the sentences, unless told otherwise"""
 
@@ -64,6 +66,7 @@ def compare(
     preset: str = "default",
     extraction: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
+    keep: str = "activations",
     **settings: Any,
 ) -> Comparison:
     """Compare two or more systems: what each layer cares about, how alike layers and systems are, and why.
@@ -89,7 +92,11 @@ def compare(
         first, as `["zscore", "pca:50"]`: fitted on the items of the training folds for profiles, on all items
         for RSA, other measures and maps.
     extraction : options of `extract`, such as `{"pooling": "mean"}`.
-    out : a run directory; what it holds of this run is re-used. `thinkalike report OUT` adds the page.
+    out : a run directory, a path or an address such as s3://BUCKET/RUN; what it holds of this run is re-used.
+        `thinkalike report OUT` adds the page.
+    keep : what stays in the run directory. With "profiles", the vectors of a system are deleted as soon as
+        nothing needs them any more: reports, explanations and τ_w remain, the worst explained pairs of words
+        and `Comparison.reliability` do not. A call that needs them again makes them again.
 
     Returns
     -------
@@ -112,8 +119,8 @@ def compare(
     >>> found.profiles["one"].table().iloc[0].idxmax()
     'number'
     """
-    if out is not None:
-        local_folder(out)
+    root = None if out is None else place(out)
+    _check_keep(keep, out)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
     check_systems(named, stimuli, controls)
@@ -137,28 +144,36 @@ def compare(
     plan = make_plan(stimuli)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
-    there = None if out is None else RunDirectory(Path(out))
+    there = None if root is None else RunDirectory(root)
     announce = None
     if there is None or not there.has_results():
         copied = UNTRAINED_DRAWS if controls else 0
         compared = Compared(others, null, copied, robustness is not False)
         announce = refuse_without_room(named, stimuli, plan, compared, extraction=asked, run=there)
-    with nullcontext() if out is None else RunDirectory.owned(Path(out), stimuli, about) as run:
+    with nullcontext() if root is None else RunDirectory.owned(root, stimuli, about) as run:
         if announce is not None:
             announce()
         work = _Work(stimuli, asked, run)
-        work.extract_ahead({name: named[name] for name in _models(named)}, copies=controls is not None)
-        found = [work.activations(name, system) for name, system in named.items()]
-        copies = {name: work.untrained(name, named[name]) for name in _models(named)} if controls else {}
+        found, copies = work.gathered(named, copies=controls is not None)
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
         call = _call(run, plan, asked_measures, null, [*found, *chain(*copies.values())], tried)
         result = None if run is None else run.finished(call)
+        everyone = [one.system for one in (*found, *chain(*copies.values()))]
+        if run is not None and (result is None or keep == "activations") and run.revive(everyone):
+            found, copies = work.gathered(named, copies=controls is not None)
+            result = None if result is None else run.finished(call)
         if result is None:
-            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run)
+            expiring = run is not None and keep == "profiles" and not others and robustness is False
+            passed = run.expire if run is not None and expiring else _stays
+            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run, passed)
             if robustness is not False:
                 result = replace(result, tried=result.robustness(others=new_sentences))
             if run is not None:
                 run.write_results(result, call)
+        if run is not None and keep == "profiles":
+            for system in everyone:
+                run.expire(system)
+            result = replace(result, activations=None)
     tell(result.cautions)
     return result
 
@@ -205,6 +220,7 @@ def _compute(
     null: int | None,
     about: Mapping[str, object],
     run: RunDirectory | None,
+    passed: Callable[[str], None],
 ) -> Comparison:
     """Profile the systems and put the results together, over the items that all of them answer to."""
     shared = shared_items(stimuli, [*found, *chain(*copies.values())])
@@ -229,6 +245,7 @@ def _compute(
         copies=copies,
         kept=lambda one, plan: _kept(one, stimuli, plan, run),
         made=lambda profile: None if run is None else run.save_profile(profile),
+        passed=passed,
         keep_vectors=bool(measures),
         sentences=sentences,
         root=None if run is None else run.root,
@@ -243,6 +260,7 @@ def _compute(
         sentences=sentences,
         untrained=untrained,
         settings=about,
+        root=None if run is None else run.root,
     )
 
 
@@ -253,6 +271,15 @@ class _Work:
     stimuli: Stimuli
     extraction: Mapping[str, Any]
     run: RunDirectory | None
+
+    def gathered(
+        self, named: Mapping[str, System], *, copies: bool
+    ) -> tuple[list[Activations], dict[str, tuple[Activations, ...]]]:
+        """The activations of all systems and, if wanted, of untrained copies of those that are models."""
+        models = {name: named[name] for name in _models(named)}
+        self.extract_ahead(models, copies=copies)
+        found = [self.activations(name, system) for name, system in named.items()]
+        return found, {name: self.untrained(name, model) for name, model in models.items()} if copies else {}
 
     def activations(self, name: str, system: System) -> Activations:
         if not isinstance(system, Activations) and is_array_file(system):
@@ -308,6 +335,17 @@ def _kept(
         return None
     kept = run.profile(one.system, plan.settings)
     return kept if kept is not None and kept.stimuli_digest == stimuli.digest else None
+
+
+def _stays(system: str) -> None:
+    """Nothing is deleted."""
+
+
+def _check_keep(keep: str, out: object) -> None:
+    if keep not in KEEPS:
+        raise UnknownName.among("thing to keep", keep, KEEPS)
+    if keep == "profiles" and out is None:
+        raise InvalidInput("keep='profiles' says what stays in a run directory: give out=… too.")
 
 
 def _models(named: Mapping[str, System]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from thinkalike.addresses import place, reaching
 from thinkalike.comparison.answer import Answer, answer
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.explaining import Explanation, explain_pair
@@ -308,14 +309,16 @@ class Comparison:
         """Write a run directory that `Comparison.load` and `thinkalike report` read; it must be new."""
         from thinkalike.comparison.rundir import save_comparison
 
-        return save_comparison(self, Path(path))
+        return save_comparison(self, place(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
         """What a run directory holds. Activations are opened, not read, and only if they are there."""
         from thinkalike.comparison.rundir import load_comparison
 
-        return load_comparison(Path(path))
+        root = place(path)
+        with reaching(root):
+            return load_comparison(root)
 
 
 def _ends(low: Floats | None, high: Floats | None, i: int, j: int) -> tuple[float, float] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -20,9 +21,10 @@ from thinkalike.inference.sentences import SentencePlan
 from thinkalike.labels import Floats, Layer, Row, row_name
 from thinkalike.measures.large_cka import FORMS, is_large, large_cka
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.measure_table import as_measure
+from thinkalike.measures.measure_table import OURS, as_measure
 from thinkalike.measures.pair_forms import finished
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing
+from thinkalike.parallel import engine_for
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
@@ -46,7 +48,9 @@ def by_geometry(
     rows = tuple((s.system, layer) for s in systems for layer in s.layers)
     said: dict[str, object] = {"steps": list(steps.names)} if steps else {}
     if measure != "rsa":
-        found = between_vectors(LayerVectors(systems, steps), rows, layer_measure(measure), plan=plan)
+        stored = () if steps else systems  # workers read what is stored
+        vectors = LayerVectors(systems, steps)
+        found = between_vectors(vectors, rows, layer_measure(measure), plan=plan, systems=stored)
         return replace(found, settings={**found.settings, **said})
     from thinkalike.measures.rsa import ranked_layers
 
@@ -66,16 +70,22 @@ def between_vectors(
     measure: Measure,
     *,
     plan: SentencePlan | None = None,
+    systems: Sequence[Activations] = (),
+    root: Path | None = None,
 ) -> SimilarityMatrix:
-    """A measure between layers, named by their rows; they are read together if they have room."""
+    """A measure between layers, named by their rows; they are read together if they have room.
+
+    Of `systems`, whose layers these are, workers may compute it pair by pair; they see `root`.
+    """
     names = [row_name(row) for row in rows]
     if isinstance(vectors, LayerVectors):
         if is_large(measure.name, vectors.n_items, vectors.n_units):
             return _large_cka(vectors, rows, measure, plan)
         vectors = list(vectors)
-    matrix = SimilarityMatrix(
-        measure.name, rows, measure.matrix(list(vectors), names_a=names), kind=measure.kind
-    )
+    values = _on_workers(measure, systems, root)
+    if values is None:
+        values = measure.matrix(list(vectors), names_a=names)
+    matrix = SimilarityMatrix(measure.name, rows, values, kind=measure.kind)
     if plan is None:
         return matrix
     left_out = plan.left_out(measure.name, vectors)
@@ -97,6 +107,21 @@ def _large_cka(
     if plan is not None and len(plan.orders):
         null = plan.null(measure, list(vectors), names)
     return matrix if plan is None else with_tests(matrix, measure, without, null)
+
+
+def _on_workers(measure: Measure, systems: Sequence[Activations], root: Path | None) -> Floats | None:
+    """The matrix from workers, where there are some, and where it is made of single pairs by a known name."""
+    engine = engine_for("fit")
+    if (
+        engine is None
+        or not systems
+        or measure.all_pairs is not None
+        or measure not in OURS  # workers have no others
+    ):
+        return None
+    from thinkalike.comparison.tasks import measure_on_workers
+
+    return measure_on_workers(engine, measure, systems, root)
 
 
 def with_tests(

@@ -153,6 +153,7 @@ def pass_over_layers(
     copies: Mapping[str, Sequence[Activations]] | None = None,
     kept: Callable[[Activations, ProfilingPlan], Profile | None] = lambda one, plan: None,
     made: Callable[[Profile], None] = lambda _: None,
+    passed: Callable[[str], None] = lambda _: None,
     keep_vectors: bool = False,
     sentences: SentencePlan | None = None,
     root: Path | None = None,
@@ -164,6 +165,7 @@ def pass_over_layers(
     copies : untrained copies, by the name of the trained system; without ranges.
     kept : the profile that a plan has made already, if any.
     made : called with every new profile as soon as it is whole.
+    passed : called with the name of every system whose layers have all been looked at.
     keep_vectors : whether further measures will need the layers, which are kept if they have room.
     sentences : what is left out and what changes places, for the certainty of RSA.
     root : the run directory, if there is one, where workers share what is too large for a message.
@@ -215,6 +217,8 @@ def pass_over_layers(
                     profile = collect_profile(task.activations, stimuli, used, examined.pop(system))
                     profiles[system] = profile
                     made(profile)
+            if task.layer == layers[-1]:
+                passed(system)
         raise_failures(failures, len(tasks))
         rsa = ranked.correlate(plan.differences)
         left_out = None if sentences is None else sentences.left_out_ranked(ranked, plan.differences)

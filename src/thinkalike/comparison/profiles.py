@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import quantile
@@ -260,15 +261,16 @@ class Profile:
         """Write `path`.parquet, .csv and .json; `Profile.load` reads them back."""
         from thinkalike.comparison.profile_files import save_profile
 
-        save_profile(self, Path(path))
-        return Path(path)
+        folder = place(path)
+        save_profile(self, folder)
+        return folder
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
         """What `save` wrote."""
         from thinkalike.comparison.profile_files import load_profile
 
-        return load_profile(Path(path))
+        return load_profile(place(path))
 
     def layer_frame(self) -> pd.DataFrame:
         """One row per layer: ρ, its spread, range and ceiling, reliability, and the diagnostics."""

@@ -11,7 +11,7 @@ resamples may change).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thinkalike.activations.expiry import expire, is_expired, revive
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.seals import SEALS
 from thinkalike.activations.store import Activations
@@ -128,12 +129,22 @@ class RunDirectory:
             return None
         return found if (found.system, found.settings) == (system, plain(settings)) else None
 
+    def revive(self, systems: Sequence[str]) -> bool:
+        """Have deleted vectors of these systems made again; whether there are any such."""
+        revived = [revive(self.activations_path(system)) for system in systems]
+        return any(revived)
+
+    def expire(self, system: str) -> None:
+        """Delete the vectors of a system; what they were stays known."""
+        expire(self.activations_path(system))
+
     def save_profile(self, profile: Profile) -> None:
         save_profile(profile, self.profile_path(profile.system))
 
     def keep_activations(self, activations: Activations) -> None:
         """Put activations into the run; those of that name that are there must be the very same."""
         path = self.activations_path(activations.system)
+        revive(path)  # here they are
         if not is_complete(path):
             activations.save(path)  # or the rest of them, after a stop in the middle
             return
@@ -211,9 +222,9 @@ def _comparison(run: RunDirectory, results: Facts, seal: str) -> Comparison:
 def _open_activations(
     run: RunDirectory, systems: list[str], stimuli: Stimuli
 ) -> dict[str, Activations] | None:
-    """The stores of all systems; None if one is gone."""
+    """The stores of all systems; None if the vectors of one are gone."""
     paths = {name: run.activations_path(name) for name in systems}
-    if not all(path.exists() for path in paths.values()):
+    if not all(path.exists() and not is_expired(path) for path in paths.values()):
         return None
     found = {name: Activations.open(path) for name, path in paths.items()}
     if all(one.n_items == len(stimuli) for one in found.values()):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
@@ -166,14 +167,14 @@ class SimilarityMatrix:
         """Write `path`.parquet and .csv (one row per pair of layers), and `path`.json."""
         from thinkalike.comparison.results import save_matrix
 
-        return save_matrix(self, Path(path))
+        return save_matrix(self, place(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SimilarityMatrix:
         """What `save` wrote."""
         from thinkalike.comparison.results import load_matrix
 
-        return load_matrix(Path(path))
+        return load_matrix(place(path))
 
 
 def pair_columns(rows: Sequence[Row]) -> dict[str, object]:

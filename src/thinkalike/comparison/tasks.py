@@ -1,7 +1,8 @@
 """Tasks that travel: functions of this module with a small argument, whose data lie at addresses.
 
-`extract_model` fills a store; `look_at_layers` says all that a comparison wants of some layers of a store.
-Both give the same however often they run. Ranks of distances are too large for a message: they are written
+`extract_model` fills a store; `look_at_layers` says all that a comparison wants of some layers of a store,
+resamples and all; `measure_layers` holds the layers of two stores against each other. All give the same
+however often they run. Ranks of distances are too large for a message: they are written
 into the folder that the tasks share, where the caller takes them from.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,12 +20,15 @@ from typing import Any
 import numpy as np
 
 from thinkalike.activations.store import Activations
+from thinkalike.addresses import is_local, place, remove_tree
 from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt, OfGeometry
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
 from thinkalike.files import write_bytes
-from thinkalike.labels import Layer
+from thinkalike.labels import Floats, Layer
 from thinkalike.machine import local_cache_directory
+from thinkalike.measures.measure import Measure
+from thinkalike.measures.measure_table import MEASURES
 from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts
@@ -44,12 +47,13 @@ def shared_folder(root: Path | None) -> Iterator[Path]:
             yield Path(own)
         return
     folder = root / WORK
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-    folder.mkdir(parents=True)
+    remove_tree(folder)  # of a run that was killed
+    if is_local(folder):
+        folder.mkdir(parents=True)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ class LayersTask:
 
     def ranks(self, layer: Layer) -> Path:
         """The file of the ranks of a layer, and of those in halves of the sentences."""
-        return Path(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npz"
+        return place(self.folder) / "ranks" / f"{self.number}-{self.layers.index(layer)}.npz"
 
 
 def look_at_layers(task: LayersTask) -> list[LookedAt]:
@@ -150,7 +154,7 @@ def _look(folder: str, asked: Facts) -> Look:
     key = pickle.dumps((folder, dict(asked)))
     if key not in _latest:
         _latest.clear()
-        stimuli = Stimuli.from_table(Path(folder) / STIMULI)
+        stimuli = Stimuli.from_table(place(folder) / STIMULI)
         _latest[key] = Look.of(stimuli, plan_profiles(stimuli, **asked))
     return _latest[key]
 
@@ -164,11 +168,7 @@ def look_on_workers(
 ) -> Iterator[LookedAt | Failure]:
     """The same as the look itself gives, task by task in order; a failure stands for each of its layers."""
     stimuli.save(folder / STIMULI)
-    stores = {id(task.activations): task.activations for task in tasks}
-    addresses = {
-        key: one.address or str(one.save(folder / f"{number}.zarr"))
-        for number, (key, one) in enumerate(stores.items())
-    }
+    addresses = _addresses([task.activations for task in tasks], folder)
     by_job = hasattr(engine, "map_array")  # a job takes long to start: all layers of a system in one
     groups: list[list[LayerTask]] = []
     for task in tasks:
@@ -180,7 +180,7 @@ def look_on_workers(
         LayersTask(
             number,
             str(folder.resolve()),
-            str(Path(addresses[id(group[0].activations)]).resolve()),
+            addresses[id(group[0].activations)],
             tuple(task.layer for task in group),
             plan.asked,
             group[0].profile,
@@ -197,11 +197,80 @@ def look_on_workers(
         for task, looked in zip(group, outcome, strict=True):
             if task.geometry != "nothing":
                 path = one.ranks(task.layer)
-                with np.load(path, allow_pickle=False) as kept:
+                with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
                     ranks, *halves = (kept[name] for name in kept.files)
                 looked = replace(looked, ranks=ranks, halves=halves or None)
                 path.unlink()
             yield looked
+
+
+def _addresses(systems: Sequence[Activations], folder: Path) -> dict[int, str]:
+    """Where workers find each of them, by identity; what is in memory is saved in the folder that all see."""
+    stores = {id(one): one for one in systems}
+    return {
+        key: str(place(one.address or one.save(folder / f"{number}.zarr")).resolve())
+        for number, (key, one) in enumerate(stores.items())
+    }
+
+
+@dataclass(frozen=True)
+class MeasureTask:
+    """Two stores, every layer of the one to be held against every layer of the other."""
+
+    measure: str
+    first: str
+    second: str
+    names: tuple[str, str]
+
+
+def measure_layers(task: MeasureTask) -> Floats:
+    """(n_layers of the first, n_layers of the second); of one store with itself as in a whole matrix."""
+    measure = MEASURES[task.measure]
+    first = Activations.open(task.first)
+    layers = [first[layer] for layer in first.layers]
+    names = [f"{task.names[0]}:{layer}" for layer in first.layers]
+    if task.first == task.second:
+        return measure.matrix(layers, names_a=names)
+    second = Activations.open(task.second)
+    return measure.matrix(
+        layers,
+        [second[layer] for layer in second.layers],
+        names_a=names,
+        names_b=[f"{task.names[1]}:{layer}" for layer in second.layers],
+    )
+
+
+def measure_on_workers(
+    engine: Engine, measure: Measure, systems: Sequence[Activations], root: Path | None
+) -> Floats:
+    """The matrix that `measure.matrix` gives here, a task for every pair of systems."""
+    ends = np.cumsum([0, *(len(one.layers) for one in systems)])
+    both_ways = not measure.symmetric
+    pairs = [(i, j) for i in range(len(systems)) for j in range(len(systems)) if i <= j or both_ways]
+    with shared_folder(root) as folder:
+        addresses = _addresses(systems, folder)
+        tasks = [
+            MeasureTask(
+                measure.name,
+                addresses[id(systems[i])],
+                addresses[id(systems[j])],
+                (systems[i].system, systems[j].system),
+            )
+            for i, j in pairs
+        ]
+        outcomes = list(run_tasks(engine, measure_layers, tasks, description=f"Measuring {measure.name}"))
+    failures = {
+        " and ".join(task.names): outcome.reason
+        for task, outcome in zip(tasks, outcomes, strict=True)
+        if isinstance(outcome, Failure)
+    }
+    raise_failures(failures, len(tasks))
+    values = np.empty((ends[-1], ends[-1]))
+    for (i, j), block in zip(pairs, outcomes, strict=True):
+        values[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
+        if i != j and not both_ways:
+            values[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = np.transpose(block)
+    return values
 
 
 def profile_on_workers(

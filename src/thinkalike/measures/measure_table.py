@@ -28,10 +28,12 @@ def _accept(name: str, given: object) -> Measure:
     )
 
 
+OURS = (*LINEAR_MEASURES, *DISTANCE_MEASURES, *OTHER_MEASURES)
+
 MEASURES: Registry[Measure] = Registry(
     "measure",
     "thinkalike.measures",
-    {measure.name: measure for measure in [*LINEAR_MEASURES, *DISTANCE_MEASURES, *OTHER_MEASURES]},
+    {measure.name: measure for measure in OURS},
     accept=_accept,
 )
 """Name → measure: `MEASURES["cka"](X, Y)`. Others add to it: `MEASURES.register("mine", function)`"""

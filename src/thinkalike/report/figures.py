@@ -11,6 +11,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.charts.block_charts import UNTRAINED, system_pairs
 from thinkalike.charts.drawing import figure_file
 from thinkalike.charts.heatmap import feature_correlations
@@ -195,7 +196,7 @@ def write_figures(
     """
     check_format(format)
     millimetres = None if width is None else column_width(width)
-    directory = Path(directory)
+    directory = place(directory)
     written = []
     with progress("Figures", None) as step:
         narrow = {"side_by_side": 1} if width == "single" else {}  # or letters would be too small to read

@@ -12,6 +12,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 import thinkalike
+from thinkalike.addresses import place, reaching
 from thinkalike.charts.notebook import chart_library
 from thinkalike.charts.theme import DARK, FONT, LIGHT, SHAPES, THEMES, Theme, config, counterparts
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
@@ -86,15 +87,16 @@ def write_report(comparison: Comparison, directory: str | os.PathLike[str]) -> P
     >>> write_report(ta.compare({"one": X, "other": Y}, stimuli, resamples=0), "run").name
     'index.html'
     """
-    directory = Path(directory)
+    directory = place(directory)
     path = directory / PAGE
-    html = render(
-        comparison,
-        tables=find_tables(directory),
-        stitchings=find_stitchings(directory),
-        key=page_key(directory),
-    )
-    write_text(html, path)
+    with reaching(directory):
+        html = render(
+            comparison,
+            tables=find_tables(directory),
+            stitchings=find_stitchings(directory),
+            key=page_key(directory),
+        )
+        write_text(html, path)
     return path
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from thinkalike.addresses import is_address
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.content import (
     check_count,
@@ -156,8 +157,9 @@ class Stimuli:
 
         Parameters
         ----------
-        table : a DataFrame, a `Dataset` of Hugging Face, or a path: of a .csv, .tsv, .parquet or .jsonl file,
-            or of a folder that `Dataset.save_to_disk` wrote (`pip install 'thinkalike[datasets]'`).
+        table : a DataFrame, a `Dataset` of Hugging Face, or a path or an address (s3://…): of a .csv, .tsv,
+            .parquet or .jsonl file, or of a folder that `Dataset.save_to_disk` wrote
+            (`pip install 'thinkalike[datasets]'`).
         features : the columns that are features; all that have no other role when None. Columns that are none
             stay with the items.
         drop : columns to leave out altogether.
@@ -171,7 +173,7 @@ class Stimuli:
             the word in the text). With `word`, also `sentence` or `text` is needed; with `text` alone, the
             items are whole sentences; with neither, the items are not words.
         """
-        if not isinstance(table, (str, os.PathLike, pd.DataFrame)):
+        if not isinstance(table, (str, os.PathLike, pd.DataFrame)) and not is_address(table):
             table = rows_of(table)
         raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
         return cls(**assemble(raw, features=features, drop=drop, kinds=kinds or {}, columns=columns or {}))
@@ -227,7 +229,7 @@ class Stimuli:
         features, drop, kinds : which features, and of what kind.
         columns : role → name of the column that has it, as `{"text": "premise"}`; of tables.
         """
-        if Path(path).suffix.lower() == ".conllu":
+        if str(path).lower().endswith(".conllu"):
             if columns:
                 raise InvalidInput("A treebank has no columns to be named: leave out columns.")
             return cls.from_conllu(path, n_sentences=n_sentences, features=features, drop=drop, kinds=kinds)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import pandas as pd
 
+from thinkalike.addresses import place, reaching
 from thinkalike.errors import InvalidInput, UnknownName, one_line
 from thinkalike.files import MARK, read_sealed, write_text
 from thinkalike.files import write_table as write_parquet
@@ -58,7 +59,12 @@ class RawTable:
 
 def read_table(path: str | os.PathLike[str]) -> RawTable:
     """Read a table; the suffix of the file says its format."""
-    path = Path(path)
+    path = place(path)
+    with reaching(path):
+        return _read(path)
+
+
+def _read(path: Path) -> RawTable:
     if is_dataset(path):
         return _filled(RawTable(read_dataset(path), str(path)))
     if not path.is_file():
@@ -88,7 +94,7 @@ def write_table(
     frame: pd.DataFrame, kinds: Mapping[str, str | list[str]], path: str | os.PathLike[str]
 ) -> Path:
     """Write `frame` and the kinds of its feature columns; readers see the whole file or none."""
-    path, declared = Path(path), json.dumps(kinds, ensure_ascii=False)
+    path, declared = place(path), json.dumps(kinds, ensure_ascii=False)
     if _suffix(path) == ".parquet":
         write_parquet(frame, path, words={_METADATA_KEY: declared})
     else:
