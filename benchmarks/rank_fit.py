@@ -73,7 +73,7 @@ def main() -> None:
     for name, model in models.items():
         result[name] = gains(model, stimuli)
         print(name, json.dumps(result[name]), flush=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def _cells(data: Data, n: int, colours: alt.Color, label: str) -> list[alt.Chart
 
 def _picture(data: Data, n: int, colours: alt.Color) -> list[alt.Chart]:
     """One mark for all cells, and a mark without any size, whose legend is that of the picture."""
-    across = {"x": alt.value(0), "y": alt.value(0), "url": "url:N"}
+    across: Json = {"x": alt.value(0), "y": alt.value(0), "url": "url:N"}
     size: Json = {
         "width": alt.expr("width"),
         "height": alt.expr("height"),

@@ -198,9 +198,10 @@ def write_figures(
     millimetres = None if width is None else column_width(width)
     directory = place(directory)
     written = []
+    shown = picks(comparison) if pairs is None else pairs
     with progress("Figures", None) as step:
-        narrow = {"side_by_side": 1} if width == "single" else {}  # or letters would be too small to read
-        for name, chart in figures(comparison, picks(comparison) if pairs is None else pairs, **narrow):
+        side_by_side = 1 if width == "single" else 3  # or letters would be too small to read
+        for name, chart in figures(comparison, shown, side_by_side=side_by_side):
             path = directory / f"{name}.{format}"
             write_bytes(figure_file(chart.to_dict(), format, millimetres), path)
             written.append(path)

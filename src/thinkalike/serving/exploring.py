@@ -79,6 +79,7 @@ class RunExplorer:
 
     def _compared(self, question: Question) -> Comparison:
         run = self.comparison
+        assert run.activations is not None  # `open` looked
         stimuli = _shown(run.stimuli, question)
         changes: Json = {"distance": question.distance}
         if question.features != tuple(run.features):
