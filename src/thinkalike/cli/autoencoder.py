@@ -84,9 +84,10 @@ def _best(found: Latents, shown: Stimuli, feature: str) -> list[int]:
     table = found.best(shown, feature, most=MOST)
     if table.empty:
         raise InvalidInput(f"No latent tells the levels of {feature!r} apart in these items.")
+    worth = table[["chosen_on", "held_out"]].to_numpy(dtype=float)
     rows = [
-        [str(row.layer), number(row.chosen_on), number(row.held_out), str(row.items)]
-        for row in table.itertuples()
+        [str(label), number(here), number(there), str(items)]
+        for label, (here, there), items in zip(table["layer"], worth, table["items"], strict=True)
     ]
     columns = ("latent", "η² where chosen", "η² elsewhere", "items")
     show_table(columns, rows, names=("latent",), title=f"The latents that tell {feature} apart")
