@@ -23,6 +23,7 @@ from thinkalike.activations.expiry import expire, is_expired, revive
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.seals import SEALS
 from thinkalike.activations.store import Activations
+from thinkalike.addresses import reaching
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profile_files import load_profile, save_profile
@@ -98,7 +99,8 @@ class RunDirectory:
     def has_results(self) -> bool:
         """Whether a call was finished here; not whether all of it is still whole."""
         try:
-            return self.manifest_path.exists() and "results" in self.manifest()
+            with reaching(self.root):
+                return self.manifest_path.exists() and "results" in self.manifest()
         except StoreError:  # whoever opens the run will say it better
             return False
 
