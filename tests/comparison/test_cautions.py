@@ -245,7 +245,7 @@ def test_the_table_is_tested() -> None:
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
         "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
         "unstable-similarities", "no-better-than-untrained", "agreement-untrained", "sampled-pairs",
-        "heavy-first-words", "missing-bos", "anisotropic-layers", "nothing-explained",
+        "heavy-first-words", "missing-bos", "anisotropic-layers", "nothing-explained", "no-chance-level",
     }  # fmt: skip
 
 
