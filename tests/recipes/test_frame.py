@@ -216,6 +216,8 @@ class TestPage:
         expected = "Of 4 statements of the paper 3 were tested here: 1 agrees, 1 differs, 1 is undecided."
         assert answer(findings) == expected
         assert multiplicity(findings).startswith("3 statements were tested in all")
+        beyond = Findings("x", "smoke", (Statement("a", "b", "agrees", beyond=True),))
+        assert answer(beyond) == "Of 1 statements beyond the paper 1 were tested here: 1 agrees."
 
     @pytest.mark.parametrize(
         ("value", "text"),

@@ -61,6 +61,9 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
 def answer(findings: Findings) -> str:
     """`Of 9 statements of the paper 8 were tested: 5 agree, 2 differ, 1 is undecided.`"""
     own = [s for s in findings.statements if not s.beyond]
+    whose = "of the paper"
+    if not own:  # a recipe that goes beyond the paper in all it does
+        own, whose = list(findings.statements), "beyond the paper"
     counts = {verdict: sum(s.verdict == verdict for s in own) for verdict in BADGES}
     tested = len(own) - counts["cannot be tested"]
     parts = [
@@ -69,7 +72,7 @@ def answer(findings: Findings) -> str:
         f"{counts['undecided']} {'is' if counts['undecided'] == 1 else 'are'} undecided",
     ]
     said = ", ".join(part for part in parts if not part.startswith("0 "))
-    return f"Of {len(own)} statements of the paper {tested} were tested here{f': {said}' if said else ''}."
+    return f"Of {len(own)} statements {whose} {tested} were tested here{f': {said}' if said else ''}."
 
 
 def multiplicity(findings: Findings) -> str:

@@ -44,13 +44,20 @@ def spread_figure(accuracies: pd.DataFrame, choices: Mapping[str, Choice]) -> Fi
 def group_figures(groups: Groups, settings: GeneralizationSettings, ending: str = "") -> list[Figure]:
     """The figures of one choice of groups."""
     measured = groups.measured
-    common = {"n_resamples": settings.resamples, "seed": settings.seed}
-    directed = partial(directed_means, groups=groups.groups, **common)
+    shares, last = measured.shares.tolist(), measured.last_shares.tolist()
+    directed = partial(
+        directed_means, groups=groups.groups, n_resamples=settings.resamples, seed=settings.seed
+    )
     compare = partial(
-        compare_groups, groups=groups.groups, systems=measured.names, n_permutations=999, **common
+        compare_groups,
+        groups=groups.groups,
+        systems=measured.names,
+        n_resamples=settings.resamples,
+        n_permutations=999,
+        seed=settings.seed,
     )
     cka = {
-        name: compare(one.cka.mean(axis=0), layers=measured.shares, kind="similarity").means
+        name: compare(one.cka.mean(axis=0), layers=shares, kind="similarity").means
         for name, one in measured.geometry.items()
     }
     distances = measured.geometry[PAPER_VARIANT].distances.mean(axis=0)
@@ -58,8 +65,8 @@ def group_figures(groups: Groups, settings: GeneralizationSettings, ending: str 
     places = pd.DataFrame(
         {"system": measured.names, "group": groups.groups, "x": coordinates[:, 0], "y": coordinates[:, 1]}
     )
-    cost = directed(measured.costs.mean(axis=0), layers=measured.shares)
-    right = directed(measured.outside.mean(axis=0), layers=measured.last_shares)
+    cost = directed(measured.costs.mean(axis=0), layers=shares)
+    right = directed(measured.outside.mean(axis=0), layers=last)
     figure = partial(_figure, ending)
     return [
         figure(

@@ -72,7 +72,8 @@ def _spread(population: Population, choice: Choice, kind: str, settings: General
     by_seed = {name: parts for name, parts in population.right.items() if not name.startswith("taught")}
     everyone = by_seed if kind == SEEDS else {name: population.right[name] for name in choice.names}
     chosen_by = share_right(population.right, "choosing")
-    on_choosing = float(np.subtract(*(np.mean([chosen_by[n] for n in choice.of(g)]) for g in _BOTH)))
+    best, worst = (float(np.mean([chosen_by[name] for name in choice.of(g)])) for g in _BOTH)
+    on_choosing = best - worst
     numbers = {"gap on the questions that chose": on_choosing}
     comment = ""
     if kind == SEEDS:

@@ -45,8 +45,12 @@ class Geometry:
 
     def among(self, places: npt.NDArray[np.intp]) -> Geometry:
         """Of some of the models."""
-        own = (..., *np.ix_(places, places))
-        return Geometry(self.cka[own], self.distances[own])
+        return Geometry(between(self.cka, places), between(self.distances, places))
+
+
+def between(values: Floats, places: npt.NDArray[np.intp]) -> Floats:
+    """Of values (…, m, m) those between some of the models."""
+    return values[..., places[:, None], places[None, :]]
 
 
 def geometries(

@@ -13,7 +13,7 @@ from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization.barriers import barriers
 from thinkalike.recipes.brown2023_generalization.choice import Choice
 from thinkalike.recipes.brown2023_generalization.classifiers import Bools, Questions, sets_of
-from thinkalike.recipes.brown2023_generalization.geometry import Geometry, geometries
+from thinkalike.recipes.brown2023_generalization.geometry import Geometry, between, geometries
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, penalties, stitched_right
 from thinkalike.recipes.brown2023_generalization.population import Population
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
@@ -50,15 +50,14 @@ class Measured:
     def among(self, choice: Choice) -> Measured:
         """Of the models of one choice, in its order."""
         places = np.array([self.names.index(name) for name in choice.names])
-        own = (..., *np.ix_(places, places))
         return Measured(
             names=choice.names,
             shares=self.shares,
             last_shares=self.last_shares,
-            inside=self.inside[own],
-            outside=self.outside[own],
+            inside=between(self.inside, places),
+            outside=between(self.outside, places),
             geometry={name: one.among(places) for name, one in self.geometry.items()},
-            barriers=self.barriers[own],
+            barriers=between(self.barriers, places),
         )
 
     @property
@@ -74,11 +73,11 @@ def measure(population: Population, settings: GeneralizationSettings, steps: Ste
     layers = tuple(range(1, depth + 1))
     asked, key, wanted = population.asked, population.key, population.wanted()
     stitched = partial(_stitched, models, wanted=wanted, key=key, sets=settings.sets, steps=steps)
-    between = asked.inside.first(settings.n_barriers)
+    crossed = asked.inside.first(settings.n_barriers)
     barrier = steps.arrays(
         "barriers",
-        {"key": key, "n": len(between)},
-        lambda: {"barriers": barriers(models, between, wanted)},
+        {"key": key, "n": len(crossed)},
+        lambda: {"barriers": barriers(models, crossed, wanted)},
     )
     return Measured(
         names=population.chosen,

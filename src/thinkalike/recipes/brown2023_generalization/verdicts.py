@@ -21,6 +21,7 @@ from thinkalike.recipes.brown2023_generalization.rules import APART, EARLY, LATE
 from thinkalike.recipes.effects import CONFIDENCE, Effect, median_range
 from thinkalike.recipes.findings import Statement, decided
 from thinkalike.recipes.rules import Rule
+from thinkalike.types import Json
 
 SETS = "sets of questions"
 
@@ -39,12 +40,12 @@ class Groups:
     measured: Measured
     groups: tuple[str, ...]
     rule: Callable[[str], Rule]
-    tests: Mapping[str, int]
+    tests: Json
     untested: str = ""
 
     def statements(self) -> dict[str, Statement]:
         """All but the one on spread, by the names of their rules."""
-        made = {
+        made: dict[str, Callable[[], Sequence[Effect]]] = {
             "early stitching": self.early_stitching,
             "late between": self.late_between,
             "late within": self.late_within,

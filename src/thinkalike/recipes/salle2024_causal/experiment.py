@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from thinkalike.recipes.salle2024_causal.figures import causal_figures
 from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.recipes.salle2024_causal.scales import CausalSettings
-from thinkalike.recipes.salle2024_causal.scoring import Asked, ask_sentences, ask_text
+from thinkalike.recipes.salle2024_causal.scoring import Asked, Change, ask_sentences, ask_text
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.minimal_pairs import minimal_pairs
 from thinkalike.stimuli.table import Stimuli
@@ -34,6 +35,7 @@ from thinkalike.systems.system import open_system
 from thinkalike.types import Facts, Json, Tokenizer
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 NAME = "salle2024-causal"
@@ -82,7 +84,10 @@ class Reader:
             made = {name: Directions.of(X, stimuli.features[name]) for name in s.features}
             found = self._outcomes(layer, made, text, sentences, rng)
             for name, one in made.items():
-                own = {"importance": float(importance.loc[layer, name]), "directions": one.basis.shape[1]}
+                own = {
+                    "importance": float(importance.loc[[layer], name].to_numpy(np.float64)[0]),
+                    "directions": one.basis.shape[1],
+                }
                 rows.append({"set": number, "layer": layer, "feature": name, **own, **found[name]})
         return rows
 
@@ -95,10 +100,9 @@ class Reader:
         rng: np.random.Generator,
     ) -> dict[str, dict[str, float]]:
         """Feature → loss and preference with nothing changed, without the feature, without random ones."""
-        changes = [lambda states: states]
+        changes: list[Change] = [_unchanged]
         for one in made.values():
-            control = one.random(rng)
-            changes += [one.removed, lambda states, one=one, control=control: one.removed(states, control)]
+            changes += [one.removed, partial(one.removed, instead=one.random(rng))]
         stack = layers_of(self.model)
         with frozen(self.model):
             scored = [
@@ -116,6 +120,10 @@ class Reader:
                 **{f"right {kind}": float((margins[row] > 0).mean()) for kind, row in own.items()},
             }
         return found
+
+
+def _unchanged(states: torch.Tensor) -> torch.Tensor:
+    return states
 
 
 def run(settings: CausalSettings, out: Path) -> Findings:

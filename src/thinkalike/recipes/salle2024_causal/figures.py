@@ -59,7 +59,7 @@ def by_layer(rows: pd.DataFrame, column: str, title: str) -> Chart:
     series = [f"{feature} {kind}" for feature in features for kind in kinds]
     shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds, range=["circle", "cross"]))
     zero = alt.Chart(pd.DataFrame({"y": [0.0]})).mark_rule(color=LIGHT.muted, strokeDash=[4, 3])
-    panels: list[alt.LayerChart] = []
+    panels: list[alt.LayerChart | alt.FacetChart] = []
     for model, own in data.groupby("model", sort=False):
         base = alt.Chart(own).encode(
             x=alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0)),
