@@ -112,7 +112,7 @@ class StoredLayers:
             ordered = np.empty(layer.shape, dtype=np.float32)
             at_once = layer.chunks[0]
             found: list[int] = []
-            for first, last in _runs_of_chunks(*layer.shape, at_once):
+            for first, last in _runs_of_chunks(len(ordered), ordered.shape[1], at_once):
                 rows = np.asarray(layer[first:last], dtype=np.float32)
                 found += [checksum(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once)]
                 ordered[self.positions[first:last]] = rows

@@ -163,11 +163,11 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     show_notes([P_IN_WORDS, *notes])
 
 
-def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: str) -> None:
+def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: Option) -> None:
     found = opened.sensitivity(_table(table), **asked(cohort=cohort), **options)
     leaders = found.leaders()
     rows = [
-        [row.choice, row.analysis, str(row.models), row.leader, "yes" if row.same else "no"]
+        [str(row.choice), str(row.analysis), str(row.models), str(row.leader), "yes" if row.same else "no"]
         for row in leaders.itertuples()
     ]
     columns = ["choice", "analysis", "models", "leads", "as in the first"]
@@ -177,13 +177,13 @@ def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **option
     frame = found.to_frame()
     rows = [
         [
-            row.fact,
-            _figure(row.main),
+            str(row.fact),
+            _figure(main),
             f"{row.least:.3f} to {row.most:.3f}",
             f"{row.leads} of {row.analyses}",
             f"{row.found} of {row.tested}",
         ]
-        for row in frame.itertuples()
+        for row, main in zip(frame.itertuples(), frame["main"].to_numpy(dtype=float), strict=True)
     ]
     columns = ["fact", "importance", "over all analyses", "leads", "q ≤ 0.05"]
     show_table(columns, rows, names=["fact"], title="Facts over all analyses")

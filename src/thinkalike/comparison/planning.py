@@ -306,7 +306,7 @@ def _measure_seconds(measure: Measure, n: int, widths: Sequence[int], orders: in
     width, count = float(np.mean(widths)), len(widths)
     if measure.name.startswith("cka") and measure.name != "cka-rbf":
         total = sum(widths)
-        flops = 2 * min(n * total**2, n**2 * (total + count**2))
+        flops = 2.0 * min(n * total**2, n**2 * (total + count**2))
     else:
         flops = 2 * count**2 / 2 * _growth(measure.cost, n, width)
     if orders and measure.name in PAIR_FORMS:

@@ -15,10 +15,8 @@ from thinkalike.stimuli.table import Stimuli
 def conditions_of(stimuli: Stimuli) -> npt.NDArray[np.int64]:
     """(n_items,) one number for all items alike in every feature."""
     features = stimuli.features
-    numbers: npt.NDArray[np.int64] = (
-        features.groupby(list(features), observed=True, dropna=False).ngroup().to_numpy()
-    )
-    return numbers
+    numbers = features.groupby(list(features), observed=True, dropna=False).ngroup()
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def halves_of(stimuli: Stimuli, settings: Settings) -> HalvesPlan | None:

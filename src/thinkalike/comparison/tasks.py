@@ -266,7 +266,8 @@ def measure_on_workers(
     }
     raise_failures(failures, len(tasks))
     values = np.empty((ends[-1], ends[-1]))
-    for (i, j), block in zip(pairs, outcomes, strict=True):
+    blocks = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]  # all, since none failed
+    for (i, j), block in zip(pairs, blocks, strict=True):
         values[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
         if i != j and not both_ways:
             values[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = np.transpose(block)

@@ -65,9 +65,9 @@ def place_tests(
     squared = squareform(distances) ** 2
     n = len(squared)
     places = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean())
-    orders = np.stack(
-        [np.random.default_rng((seed, k)).permutation(n) for k in range(n_permutations)] or [[]]
-    )
+    orders = np.empty((n_permutations, n), dtype=np.int64)
+    for k in range(n_permutations):
+        orders[k] = np.random.default_rng((seed, k)).permutation(n)
     found = []
     for k, own in enumerate(facts):
         others = [] if alone else [one for j, one in enumerate(facts) if j != k]

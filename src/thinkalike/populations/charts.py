@@ -29,11 +29,14 @@ def _rounds(data: pd.DataFrame) -> pd.DataFrame:
     """The ellipse of each model as corners of a line."""
     turn = np.linspace(0, 2 * np.pi, CORNERS)
     rows = []
-    for one in data.itertuples():
-        along, across = one.semi_axis * np.cos(turn), one.other_semi_axis * np.sin(turn)
-        x = one.x + along * np.cos(one.angle) - across * np.sin(one.angle)
-        y = one.y + along * np.sin(one.angle) + across * np.cos(one.angle)
-        rows.append(pd.DataFrame({"system": one.system, "corner": range(CORNERS), "x": x, "y": y}))
+    shapes = data[["x", "y", "semi_axis", "other_semi_axis", "angle"]].to_numpy(dtype=float)
+    for system, (x, y, semi_axis, other_semi_axis, angle) in zip(data["system"], shapes, strict=True):
+        along, across = semi_axis * np.cos(turn), other_semi_axis * np.sin(turn)
+        places = {
+            "x": x + along * np.cos(angle) - across * np.sin(angle),
+            "y": y + along * np.sin(angle) + across * np.cos(angle),
+        }
+        rows.append(pd.DataFrame({"system": system, "corner": range(CORNERS), **places}))
     return pd.concat(rows, ignore_index=True)
 
 

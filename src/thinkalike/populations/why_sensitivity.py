@@ -166,5 +166,7 @@ def _still(groups: Groups | None, facts: pd.DataFrame) -> Groups | None:
 def cohort_fact(facts: pd.DataFrame, asked: str | None) -> str | None:
     """The fact whose levels are cohorts: the one that was asked for, or family, or architecture."""
     if asked is not None and asked not in facts:
-        raise InvalidInput(f"There is no fact {asked!r} to make cohorts by: known are {', '.join(facts)}.")
+        raise InvalidInput(
+            f"There is no fact {asked!r} to make cohorts by: known are {', '.join(map(str, facts))}."
+        )
     return asked or next((name for name in ("family", "architecture") if name in facts), None)

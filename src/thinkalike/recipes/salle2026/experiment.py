@@ -129,6 +129,6 @@ def reading(work: Work) -> str:
         f"folds over "
         "sentences; layers before the first block are left out. Models are apart by dynamic time warping "
         "of raw "
-        f"importances (symmetric2, normalised). Facts: {', '.join(facts)}."
+        f"importances (symmetric2, normalised). Facts: {', '.join(map(str, facts))}."
     )
     return f"{text} Not known of all: {', '.join(missing)}." if missing else text

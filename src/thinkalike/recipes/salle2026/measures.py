@@ -156,8 +156,8 @@ def by_chance(seen: Seen) -> Effects:
 
 def agreement(one: Distances, other: Distances) -> float:
     """Spearman's ρ over pairs of models."""
-    condensed = (squareform(values, checks=False) for values in (one.values, other.values))
-    return float(spearmanr(*condensed).statistic)
+    first, second = (squareform(values, checks=False) for values in (one.values, other.values))
+    return float(spearmanr(first, second).statistic)
 
 
 def geometry(seen: Seen) -> Effects:

@@ -93,7 +93,7 @@ class Work:
         known = np.isfinite(np.concatenate([one.mean(axis=(0, 1))[None] for one in importance])).all(axis=0)
         return Observation(
             self.models,
-            tuple(name for name, is_known in zip(stimuli.features, known, strict=True) if is_known),
+            tuple(str(name) for name, is_known in zip(stimuli.features, known, strict=True) if is_known),
             tuple(one[:, :, known] for one in importance),
             np.stack([one["geometry"] for one in looked]),
         )
