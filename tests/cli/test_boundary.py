@@ -20,6 +20,7 @@ HOMES = {
     "zarr": "zarr.errors",
     "pyarrow": "pyarrow.lib",
     "huggingface_hub": "huggingface_hub.errors",
+    "botocore": "botocore.exceptions",
 }
 """Where a package keeps its errors, if not at its root"""
 

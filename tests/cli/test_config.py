@@ -50,6 +50,7 @@ def test_a_run_writes_what_repeats_it(tiny_run: tuple[Path, list[str]], tmp_path
         "report": False,
         "robustness": False,
         "chat": False,
+        "dry_run": False,
         "called": {"from": os.path.relpath(Path.cwd(), out), "out": str(out)},
     }
     again = tmp_path / "again"

@@ -146,34 +146,17 @@ def test_facts_and_a_table_of_ones_own() -> None:
         atlas.facts(pd.DataFrame({"corpus": {"gpt3": "web"}}))
 
 
-def test_an_atlas_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_atlas_on_s3(bucket: str) -> None:
     """A server of that protocol on loopback: adding, finding, replacing, removing, by two who opened it."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    pytest.importorskip("s3fs")
-    import boto3
-
-    server.start()
-    try:
-        _, port = server.get_host_and_port()
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "nobody",
-            "AWS_SECRET_ACCESS_KEY": "nothing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        }.items():
-            monkeypatch.setenv(name, value)
-        boto3.client("s3").create_bucket(Bucket="lab")
-        atlas, bundled = ta.Atlas("s3://lab/atlas"), ta.Atlas()
-        for name in SOME:
-            atlas.add(bundled[name])
-        other = ta.Atlas("s3://lab/atlas")
-        assert other.names == sorted(SOME)
-        other.add(named(bundled["nano-bert"], "nano-gpt2"))
-        expected = bundled.nearest(named(bundled["nano-bert"], "nobody"), 15).set_index("model")["distance"]
-        found = atlas.nearest("nano-gpt2", 2).set_index("model")["distance"]
-        for name in found.index:
-            assert found[name] == pytest.approx(expected[name])
-        atlas.remove("nano-gpt2")
-        assert other.names == ["nano-pythia-64", "nano-pythia-96"]
-    finally:
-        server.stop()
+    atlas, bundled = ta.Atlas(bucket), ta.Atlas()
+    for name in SOME:
+        atlas.add(bundled[name])
+    other = ta.Atlas(bucket)
+    assert other.names == sorted(SOME)
+    other.add(named(bundled["nano-bert"], "nano-gpt2"))
+    expected = bundled.nearest(named(bundled["nano-bert"], "nobody"), 15).set_index("model")["distance"]
+    found = atlas.nearest("nano-gpt2", 2).set_index("model")["distance"]
+    for name in found.index:
+        assert found[name] == pytest.approx(expected[name])
+    atlas.remove("nano-gpt2")
+    assert other.names == ["nano-pythia-64", "nano-pythia-96"]

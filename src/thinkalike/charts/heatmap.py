@@ -64,10 +64,11 @@ def similarity_matrix(
     chart = layered(*parts, width=side, height=side, title=title)
     if selectable:
         chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))
-    about: Json = {"cells": n}
-    if pictured and isinstance(data, alt.NamedData):
-        about |= {"picture": data.name, "colours": {"domain": list(domain), "range": list(ramp)}}
-    return chart.properties(usermeta=about)
+        about: Json = {"cells": n}  # only of a chart that stands alone: within others it may have none
+        if pictured and isinstance(data, alt.NamedData):
+            about |= {"picture": data.name, "colours": {"domain": list(domain), "range": list(ramp)}}
+        chart = chart.properties(usermeta=about)
+    return chart
 
 
 def _placed(chart: alt.Chart, n: int) -> alt.Chart:

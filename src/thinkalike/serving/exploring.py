@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -133,5 +132,4 @@ def _sampled(stimuli: Stimuli) -> npt.NDArray[np.bool_]:
 
 def _layers(one: Activations, labels: Sequence[str], stimuli: Stimuli) -> Activations:
     """Some layers of a system, at the items of `stimuli`."""
-    kept = tuple(layer for layer in one.layers if str(layer) in labels)
-    return subset_activations(replace(one, layers=kept), stimuli)
+    return subset_activations(one, stimuli, [layer for layer in one.layers if str(layer) in labels])
