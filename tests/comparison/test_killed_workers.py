@@ -1,4 +1,4 @@
-"""What fails on workers: processes killed in the middle of every kind of task."""
+"""What fails on workers: killed in the middle of every kind of task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines import OPTIONS, files, processes
+from tests.engines import OPTIONS, dask, files, processes
 
 import thinkalike as ta
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
@@ -62,14 +62,16 @@ def die_in_the_middle(marker: str, function: Callable[[Any], Any], task: Any, at
 
 
 @pytest.mark.parametrize("function", list(MIDDLE), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)
 def test_a_worker_that_is_killed_in_the_middle(
+    engine: Any,
     function: Callable[..., Any],
     two_models: dict[str, str],
     small_stimuli: Stimuli,
     run_here: Path,
     tmp_path: Path,
 ) -> None:
-    with processes(tmp_path) as own, ta.workers(Deadly(own, function, tmp_path / "killed")):
+    with engine(tmp_path) as own, ta.workers(Deadly(own, function, tmp_path / "killed")):
         ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
     assert (tmp_path / "killed").exists()
     assert files(tmp_path / "run") == files(run_here)
