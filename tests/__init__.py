@@ -1,1 +1,1 @@
-"""The tests. A package by that name, so that processes which tests start find it before any other called so."""
+"""The tests: a package, so that processes which tests start find these before others of that name."""

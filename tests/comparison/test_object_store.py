@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.engines import OPTIONS, dask, files, processes, threads
 from tests.object_store import ObjectStore
 
 import thinkalike as ta
+from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, StoreError, UnknownName, WorkFailed
 from thinkalike.stimuli.table import Stimuli
@@ -45,7 +47,57 @@ def test_the_same_bytes_on_every_engine(
 
 
 @pytest.mark.whole_runs
-@pytest.mark.parametrize("writes", [3, 12, 30, 70, 110])
+def test_from_end_to_end(
+    two_models: dict[str, str],
+    small_stimuli: Stimuli,
+    run_here: Path,
+    bucket: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Stimuli, run, page and explanation at addresses, by Python and by commands."""
+    small_stimuli.save(f"{bucket}/words.parquet")
+    models = [f"{name}={folder}" for name, folder in two_models.items()]
+    asked = ["compare", *models, "--stimuli", f"{bucket}/words.parquet", "--resamples", "3", "--null", "10"]
+    asked += ["--measure", "cka", "--measure", "procrustes", "--out", f"{bucket}/run", "--no-report"]
+    assert run_command(asked) == 0
+    assert [name for name in unlike(run_here, f"{bucket}/run") if name != "command.toml"] == []
+    before = files(f"{bucket}/run")
+    ta.compare(two_models, small_stimuli, out=f"{bucket}/run", **OPTIONS)
+    assert files(f"{bucket}/run") == before
+    shutil.copytree(run_here, tmp_path / "run")
+    capsys.readouterr()
+    for place in (f"{bucket}/run", str(tmp_path / "run")):
+        assert run_command(["report", place]) == 0
+        assert run_command(["explain", place, "tiny-bert:1", "tiny-gpt2:2"]) == 0
+    said, other = capsys.readouterr().out.split(f"{tmp_path / 'run'}/index.html\n")
+    assert said == f"{bucket}/run/index.html\n{other}"
+    page = (tmp_path / "run" / "index.html").read_bytes()
+    assert files(f"{bucket}/run")["index.html"] == page
+    loaded = Comparison.load(f"{bucket}/run")
+    saved = loaded.save(f"{bucket}/copy")
+    assert Comparison.load(saved).answer == Comparison.load(run_here).answer
+
+
+@pytest.mark.whole_runs
+def test_every_tenth_write_fails(
+    two_models: dict[str, str],
+    small_stimuli: Stimuli,
+    run_here: Path,
+    object_store: ObjectStore,
+    bucket: str,
+    tmp_path: Path,
+) -> None:
+    object_store.fail_every, failed = 10, object_store.failed
+    with processes(tmp_path) as lent, ta.workers(lent):
+        ta.compare(two_models, small_stimuli, out=bucket, **OPTIONS)
+    assert object_store.failed - failed > 10
+    object_store.mend()
+    assert unlike(run_here, bucket) == []
+
+
+@pytest.mark.whole_runs
+@pytest.mark.parametrize("writes", [3, 70])
 def test_a_store_that_refuses_from_a_moment_on(
     writes: int,
     two_models: dict[str, str],
