@@ -67,7 +67,8 @@ def write_config(command: str, options: Facts, folder: Path) -> None:
     given = {name: value for name, value in options.items() if value is not None and name != "context"}
     places = {name: str(given.pop(name)) for name in PLACES if _is_place(given.get(name))}
     called = {} if is_address(folder) else {"from": os.path.relpath(Path.cwd(), folder.resolve())}
-    text = tomli_w.dumps({"command": command, **plain(given), CALLED: {**called, **places}})
+    written = {name: value for name, value in plain(given).items() if value is not None}  # NaN has no word
+    text = tomli_w.dumps({"command": command, **written, CALLED: {**called, **places}})
     file = folder / OPTIONS
     if not (file.is_file() and file.read_bytes() == text.encode()):
         write_text(text, file)

@@ -144,6 +144,7 @@ def compare(
     plan = make_plan(stimuli)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
+    named = {name: _opened(name, system) for name, system in named.items()}
     there = None if root is None else RunDirectory(root)
     announce = None
     if there is None or not there.has_results():
@@ -264,6 +265,13 @@ def _compute(
     )
 
 
+def _opened(name: str, system: System) -> System:
+    """Files of arrays are read once, for all that looks at them."""
+    if isinstance(system, Activations) or not is_array_file(system):
+        return system
+    return Activations.open(str(system), system=name)
+
+
 @dataclass(frozen=True)
 class _Work:
     """How a system becomes activations."""
@@ -282,8 +290,6 @@ class _Work:
         return found, {name: self.untrained(name, model) for name, model in models.items()} if copies else {}
 
     def activations(self, name: str, system: System) -> Activations:
-        if not isinstance(system, Activations) and is_array_file(system):
-            system = Activations.open(str(system), system=name)
         if isinstance(system, Activations):
             system.check_stimuli(self.stimuli)
             items = tuple(str(item) for item in self.stimuli.items.index)
