@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.object_store import ObjectStore
 
 import thinkalike as ta
+from tests.object_store import ObjectStore
 from thinkalike import leases
 from thinkalike.addresses import filesystem, is_address, is_local, place, remove_tree
 from thinkalike.comparison.comparison import Comparison

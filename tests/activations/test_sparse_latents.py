@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from scipy.stats import f_oneway
-from tests import planted_models as planted
 from torch.nn import functional as F
 
 import thinkalike as ta
+from tests import planted_models as planted
 from thinkalike.activations.autoencoders import SparseAutoencoder, load_autoencoder
 from thinkalike.activations.sparse_latents import between_levels
 from thinkalike.errors import InvalidInput, ModelError, UnknownName

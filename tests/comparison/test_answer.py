@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.planted import replicates
 
+from tests.planted import replicates
 from thinkalike.comparison.answer import Answer, answer, system_shares
 from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.profiles import Profile

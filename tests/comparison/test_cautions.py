@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from tests.planted import replicates
 
+from tests.planted import replicates
 from thinkalike.comparison.cautions import (
     CAUTIONS,
     Caution,

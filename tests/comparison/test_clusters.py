@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines import OPTIONS, dask, files, processes
 
 import thinkalike as ta
+from tests.engines import OPTIONS, dask, files, processes
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
 from thinkalike.parallel import guarded

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import weightedtau
-from tests.planted import replicates
 
+from tests.planted import replicates
 from thinkalike.comparison.explaining import Explanation, explain
 from thinkalike.comparison.layer_similarity import similarity
 from thinkalike.comparison.profiles import Profile

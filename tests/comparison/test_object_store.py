@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines import OPTIONS, dask, files, processes, threads
-from tests.object_store import ObjectStore
 
 import thinkalike as ta
+from tests.engines import OPTIONS, dask, files, processes, threads
+from tests.object_store import ObjectStore
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, StoreError, UnknownName, WorkFailed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests import planted_models as planted
 
 import thinkalike as ta
+from tests import planted_models as planted
 
 STIMULI = planted.stimuli()
 

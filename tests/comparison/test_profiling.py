@@ -12,8 +12,8 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from scipy.stats import t as student
-from tests.planted import replicates
 
+from tests.planted import replicates
 from thinkalike.activations import Activations
 from thinkalike.comparison import profile
 from thinkalike.comparison.diagnostics import duplicated_share, split_half_ceiling, top_share

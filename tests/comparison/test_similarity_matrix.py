@@ -14,8 +14,8 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr, weightedtau
 from scipy.stats import t as student
-from tests.planted import replicates
 
+from tests.planted import replicates
 from thinkalike.activations import Activations
 from thinkalike.comparison import compare
 from thinkalike.comparison.cautions import CautionWarning

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engines import OPTIONS, dask, files, jobs, processes, threads
 
 import thinkalike as ta
+from tests.engines import OPTIONS, dask, files, jobs, processes, threads
 from thinkalike.comparison.tasks import WORK
 from thinkalike.errors import WorkFailed
 from thinkalike.stimuli.table import Stimuli

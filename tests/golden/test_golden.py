@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
 from tests.golden.record import CASES, record
 
 NUMBERS: dict[str, Any] = json.loads((Path(__file__).parent / "numbers.json").read_text(encoding="utf-8"))

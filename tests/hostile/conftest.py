@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.hostile.figures import figures_of, write_figures
 from tests.hostile.verdicts import Case, table
 

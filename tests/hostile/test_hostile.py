@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from tests.hostile.areas import AREAS, Bench
 from tests.hostile.verdicts import Case
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.hostile.damages import DAMAGES, JSON_DAMAGES
 from tests.hostile.jobs import differences, snapshot
 from tests.hostile.shell import Done, Shell

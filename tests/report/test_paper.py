@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.browsing import PHONE, each, opened, started, until
 
+from tests.browsing import PHONE, each, opened, started, until
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.report import write_report
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from tests.browsing import PHONE, each, opened, settled, started, text, until
 
 pytestmark = pytest.mark.browser

@@ -7,9 +7,9 @@ import warnings
 import pytest
 import torch
 import transformers as tf
-from tests import tiny
 from torch import nn
 
+from tests import tiny
 from thinkalike.errors import InvalidInput
 from thinkalike.stitching import StitchedModel
 from thinkalike.systems.calling import frozen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests import tiny
 
+from tests import tiny
 from thinkalike.systems.batch import Batch, tokenise
 
 

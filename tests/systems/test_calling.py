@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
-from tests import tiny
 
 import thinkalike as ta
+from tests import tiny
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, accuracy
 from thinkalike.recipes.brown2023_generalization.data import Pairs

@@ -7,9 +7,9 @@ import copy
 import numpy as np
 import pytest
 import torch
-from tests import tiny
 
 import thinkalike as ta
+from tests import tiny
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.systems import bundled
 from thinkalike.systems.chats import chat_frame

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests import tiny
 from torch.nn import functional as F
 
 import thinkalike as ta
+from tests import tiny
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.hooks import recording

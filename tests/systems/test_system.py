@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 import transformers as tf
-from tests import tiny
 
+from tests import tiny
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.systems import system as module
 from thinkalike.systems.heads import task_of

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from tests.hostile.malformed.cases import N_ITEMS, Malformed, both, good_arrays, good_csv, vectors, writes
 
 COMPARE = ("--stimuli", "s.csv", "--resamples", "0", "--no-report", "--out", "run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+
 from tests.hostile.malformed.cases import Malformed, both, writes
 from tests.hostile.shell import ROOT
 

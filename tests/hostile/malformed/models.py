@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from tests.hostile.malformed.cases import Malformed, both, sentences
 from tests.hostile.shell import ROOT
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+
 from tests.hostile.malformed.cases import Malformed, both, good_arrays, good_csv, sentences, vectors
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from tests.hostile.malformed.cases import HEADER, Malformed, csv_text, good_csv, rows, writes
 
 CHECK = ("stimuli", "--check")
