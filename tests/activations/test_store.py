@@ -206,7 +206,10 @@ def test_chunks_of_an_object_store_do_not_share_their_memory():
 
 def test_saving_never_overwrites(saved, arrays, tmp_path):
     with pytest.raises(StoreError, match=r"There are activations at .* already"):
-        ta.Activations.from_arrays(arrays).save(saved)
+        ta.Activations.from_arrays({k: v + 1 for k, v in arrays.items()}).save(saved)
+    before = {path: path.read_bytes() for path in saved.rglob("*") if path.is_file()}
+    assert ta.Activations.from_arrays(arrays).save(saved) == saved  # the very same is there already
+    assert {path: path.read_bytes() for path in saved.rglob("*") if path.is_file()} == before
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("all of it")
     with pytest.raises(StoreError, match="a folder with something else in it"):

@@ -33,7 +33,7 @@ def test_extract_keeps_chosen_latents(sae: Path, capsys: pytest.CaptureFixture[s
     found = ta.Activations.open("some.zarr")
     assert found.layers == (f"3.l{first}", f"3.l{second}")
     np.testing.assert_array_equal(found[f"3.l{first}"], expected.activations([first])[f"3.l{first}"])
-    assert "2 latents" in capsys.readouterr().out
+    assert "2 of the 300 latents of layer 3" in capsys.readouterr().out
     assert run([*line, "--latents", "300", "--out", "other.zarr"]) == 2
     assert "from 0 to 299" in capsys.readouterr().err
 

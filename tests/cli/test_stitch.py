@@ -80,6 +80,9 @@ def test_a_model_with_itself(run: Callable[..., Any], two: list[Path], text: Pat
 
 
 def test_errors_are_errors(run: Callable[..., Any], two: list[Path], text: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"Layer '1\.h0' cannot be stitched.*ta\.similarity"):
+        run("stitch", *two, "--text", text, "--layers", "1:1.h0", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     with pytest.raises(InvalidInput, match=r"--layers '0;2': write all, grid, numbers"):
         run("stitch", *two, "--text", text, "--layers", "0;2", "--out", tmp_path / "out")
     with pytest.raises(InvalidInput, match="write all, grid"):

@@ -65,6 +65,13 @@ class TestStitches:
         with pytest.raises(InvalidInput, match="no layers to stitch"):
             chosen_pairs([], bottom, top)
 
+    @pytest.mark.parametrize("layer", ["1.h0", "1.e3", "1.l77", "state"])
+    def test_parts_of_blocks_have_no_top(self, make, tokenizer, layer):
+        system = open_system(make("gpt2", layers=2), head="own", tokenizer=tokenizer, name="tiny")
+        for asked in ([layer], [(1, layer)]):
+            with pytest.raises(InvalidInput, match=rf"Layer '{layer}' cannot be stitched.*ta\.similarity"):
+                chosen_pairs(asked, system, system)
+
     def test_the_floor_is_once_per_layer_of_the_top(self):
         assert all_stitches([(1, 1), (2, 1)], floor=True, ceiling=True) == (
             Stitch("pair", 1, 1),

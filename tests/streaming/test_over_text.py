@@ -429,6 +429,20 @@ class TestCheckpoint:
 
 
 class TestBadInput:
+    @pytest.mark.parametrize("site", ["heads", "experts", "state"])
+    def test_parts_of_blocks_are_not_streamed(self, pair: list[Path], site: str) -> None:
+        with pytest.raises(
+            InvalidInput, match=rf"site='{site}' cannot be streamed.*ta\.extract.*ta\.similarity"
+        ):
+            stream_cka(pair, DOCUMENTS, pack=False, site=site)
+
+    def test_nor_are_latents(self, pair: list[Path]) -> None:
+        with pytest.raises(InvalidInput, match=r"Latents are not in the model.*autoencoder=…"):
+            stream_cka(pair, DOCUMENTS, pack=False, site="latents")
+        for layer in ("1.l77", "1.h0", "1.e2"):
+            with pytest.raises(InvalidInput, match=rf"Layer '{layer}' cannot be streamed.*ta\.similarity"):
+                stream_cka(pair, DOCUMENTS, pack=False, layers=[0, layer])
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [

@@ -8,7 +8,9 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from thinkalike.activations.autoencoders import SparseAutoencoder
 from thinkalike.activations.extraction_run import ExtractionSettings, run_extraction
+from thinkalike.activations.latent_choice import LatentChoice
 from thinkalike.activations.model_inputs import ModelInputs, as_model_inputs
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, UnknownName
@@ -55,6 +57,10 @@ def extract(
     sampling_rate: int | None = None,
     gguf_file: str | None = None,
     trust_remote_code: bool = False,
+    autoencoder: SparseAutoencoder | str | Path | None = None,
+    layer: int | None = None,
+    latents: Sequence[int] | None = None,
+    best: str | None = None,
     system: str | None = None,
     out: str | Path | None = None,
     cache: bool | None = None,
@@ -125,6 +131,13 @@ def extract(
         The file of a folder with quantised weights.
     trust_remote_code
         Let the hub's own code of this model run. Read it first.
+    autoencoder, layer
+        A sparse autoencoder, loaded or by the path of its safetensors file or folder, and the layer that it
+        was trained on: the layers of the result are some of its latents, 3.l12, 3.l77, … Only these go to
+        `out`; the residual stream stays in the cache.
+    latents, best
+        Which of them: by number; or the ten that tell the levels of this feature apart (`Latents.best`), with
+        what they are worth on other sentences in `metadata["worth"]`.
     system
         The name that the result goes by, if not the model's.
     out
@@ -146,6 +159,7 @@ def extract(
     >>> acts.layers, acts[0].shape == (len(stimuli), 128)
     ((0, 1, 2, 3, 4, 5, 6), True)
     """
+    chosen = LatentChoice.asked(autoencoder, layer, latents, best)
     shown = as_model_inputs(stimuli, inputs)
     if not isinstance(model, (str, Path)):
         _refuse_for_loaded(
@@ -186,7 +200,10 @@ def extract(
         generate=generate,
     )
     _check(settings, shown)
-    return run_extraction(opened, shown, settings, out=out, cache=cache is not False)
+    if chosen is None:
+        return run_extraction(opened, shown, settings, out=out, cache=cache is not False)
+    states = run_extraction(opened, shown, settings, out=None, cache=cache is not False)
+    return chosen.of(states, shown.stimuli, out)
 
 
 OPTIONS = tuple(

@@ -63,12 +63,15 @@ class Latents:
     name: str
 
     def __repr__(self) -> str:
-        n_items, n_latents = self.values.shape
-        active = self.values.nnz / max(1, n_items)
         return (
-            f"Latents({self.source.system}:{self.layer}: {n_items} items × {n_latents:,} latents, "
-            f"{active:.1f} active per item)"
+            f"Latents({self.source.system}:{self.layer}: {self.values.shape[0]} items × "
+            f"{self.values.shape[1]:,} latents, {self.active:.1f} active per item)"
         )
+
+    @property
+    def active(self) -> float:
+        """How many latents are active in an item, on average."""
+        return float(self.values.nnz / max(1, self.values.shape[0]))
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -92,13 +95,22 @@ class Latents:
                 )
         if not chosen:
             raise InvalidInput("No latents were chosen: give some, such as those of `best`.")
+        about = {name: fact for name, fact in self.source.metadata.items() if name != "path"}
         return Activations(
             system=self.source.system,
             layers=tuple(self.label(latent) for latent in chosen),
             item_names=self.source.item_names,
             n_units=(1,) * len(chosen),
             stimuli_digest=self.source.stimuli_digest,
-            metadata={**self.source.metadata, "site": "latents", "autoencoder": self.name},
+            metadata={
+                **about,
+                "site": "latents",
+                "autoencoder": self.name,
+                "layer": self.layer,
+                "n_latents": int(n_latents),
+                "active": self.active,
+                "latents": chosen,
+            },
             _read=_Columns(self.values, chosen),
         )
 
@@ -190,13 +202,6 @@ def latents(
     Latents(mine:4: 3 items × 5 latents, 1.0 active per item)
     """
     sae = autoencoder if isinstance(autoencoder, SparseAutoencoder) else load_autoencoder(autoencoder)
-    label = activations.layers[find_layer(activations.system, activations.layers, layer)]
-    n_units = activations.n_units[activations.layers.index(label)]
-    if n_units != sae.n_units:
-        raise InvalidInput(
-            f"{sae.name} reads {sae.n_units} units, but layer {label!r} of {activations.system} has "
-            f"{n_units}: it was trained on another model."
-        )
     about = activations.metadata
     if about.get("site", "residual") != "residual":
         raise InvalidInput(
@@ -207,6 +212,13 @@ def latents(
         raise InvalidInput(
             "The rows are means over tokens, and the latents of a mean are not the mean of latents: extract "
             "with pooling='last', or 'all'."
+        )
+    label = activations.layers[find_layer(activations.system, activations.layers, layer)]
+    n_units = activations.n_units[activations.layers.index(label)]
+    if n_units != sae.n_units:
+        raise InvalidInput(
+            f"{sae.name} reads {sae.n_units} units, but layer {label!r} of {activations.system} has "
+            f"{n_units}: it was trained on another model."
         )
     states = activations[label]
     parts = [

@@ -137,8 +137,6 @@ class MemoryWriter:
 
 def save(activations: Activations, path: str | Path) -> str | Path:
     """Write `activations` at `path`, where nothing may be yet but a part of the very same."""
-    if is_complete(path):
-        raise StoreError(f"There are activations at {path} already: choose another place, or delete them.")
     parts = None
     if activations._parted is not None:  # the layers are kept whole
         parts, whole = asdict(activations._parted.parts), activations._parted.whole
@@ -152,6 +150,10 @@ def save(activations: Activations, path: str | Path) -> str | Path:
         "metadata": dict(activations.metadata),
         "parts": parts,
     }
+    if is_complete(path):
+        if (describe(path) or {}).get("key") == attributes["key"] and not damaged_chunks(path):
+            return path
+        raise StoreError(f"There are activations at {path} already: choose another place, or delete them.")
     with owning_store(path, attributes):
         writer = Writer(
             path,

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from thinkalike.cli.options import names_of, only_with
+from thinkalike.cli.options import asked, names_of, only_with
 from thinkalike.errors import InvalidInput
-from thinkalike.options import whole_number
-
-if TYPE_CHECKING:
-    from thinkalike.activations.sparse_latents import Latents
-    from thinkalike.activations.store import Activations
-    from thinkalike.stimuli import Stimuli
-
-MOST = 10
+from thinkalike.types import Facts, Json
 
 Autoencoder = Annotated[
     Path | None,
@@ -33,62 +26,53 @@ TheseLatents = Annotated[
 ]
 BestLatents = Annotated[
     str | None,
-    typer.Option(
-        "--best", help=f"With --autoencoder: the {MOST} latents that tell the levels of this feature apart."
-    ),
+    typer.Option("--best", help="With --autoencoder: those ten that tell the levels of this feature apart."),
 ]
 
 
-def chosen_latents(
-    activations: Activations,
-    shown: Stimuli,
-    autoencoder: Path,
-    *,
-    layer: int | None,
-    latents: list[str] | None,
-    best: str | None,
-) -> Activations:
-    """Some latents of one layer, each a layer of its own; says which, and what they are worth elsewhere."""
-    from thinkalike.activations import latents as encode
-
+def latent_options(
+    autoencoder: Path | None, *, layer: int | None, latents: list[str] | None, best: str | None
+) -> Json:
+    """The options of `extract` that were given."""
+    only_with(autoencoder is not None, "with --autoencoder", layer=layer, latents=latents, best=best)
+    if autoencoder is None:
+        return {}
     if layer is None:
         raise InvalidInput("--autoencoder was trained on one layer: say which, with --layer.")
     if (latents is None) == (best is None):
         raise InvalidInput("Choose latents of --autoencoder: --latents 12,77, or --best FEATURE.")
-    found = encode(activations, autoencoder, layer=layer)
-    typer.echo(repr(found))
-    chosen = _numbers(latents, found) if best is None else _best(found, shown, best)
-    return found.activations(chosen)
+    return asked(autoencoder=str(autoencoder), layer=layer, latents=_numbers(latents), best=best)
 
 
-def refuse_without(
-    autoencoder: Path | None, *, layer: int | None, latents: list[str] | None, best: str | None
-) -> None:
-    """These options have no meaning by themselves."""
-    only_with(autoencoder is not None, "with --autoencoder", layer=layer, latents=latents, best=best)
-
-
-def _numbers(texts: list[str] | None, found: Latents) -> list[int]:
-    names = names_of(texts) or []
-    for name in names:
+def _numbers(texts: list[str] | None) -> list[int] | None:
+    names = names_of(texts)
+    for name in names or []:
         if not (name.isascii() and name.isdecimal()):
             raise InvalidInput(f"Got --latents {name}: give numbers, such as 12,77.")
-        whole_number("--latents", int(name), 0, found.values.shape[1] - 1)
-    return [int(name) for name in names]
+    return None if names is None else [int(name) for name in names]
 
 
-def _best(found: Latents, shown: Stimuli, feature: str) -> list[int]:
+def show_latents(system: str, about: Facts) -> None:
+    """Say how many latents there are, and what the chosen ones are worth elsewhere; of layers, nothing."""
+    if about.get("site") != "latents" or "n_latents" not in about:
+        return
+    typer.echo(
+        f"{system}: {len(about['latents'])} of the {about['n_latents']:,} latents of layer {about['layer']}; "
+        f"{about['active']:.1f} of all are active in an item, on average."
+    )
+    if "worth" not in about:
+        return
     from thinkalike.cli.tables import show_table
     from thinkalike.wording import number
 
-    table = found.best(shown, feature, most=MOST)
-    if table.empty:
-        raise InvalidInput(f"No latent tells the levels of {feature!r} apart in these items.")
-    worth = table[["chosen_on", "held_out"]].to_numpy(dtype=float)
+    worth = about["worth"]
     rows = [
         [str(label), number(here), number(there), str(items)]
-        for label, (here, there), items in zip(table["layer"], worth, table["items"], strict=True)
+        for label, here, there, items in zip(
+            worth["layer"], worth["chosen_on"], worth["held_out"], worth["items"], strict=True
+        )
     ]
     columns = ("latent", "η² where chosen", "η² elsewhere", "items")
-    show_table(columns, rows, names=("latent",), title=f"The latents that tell {feature} apart")
-    return [int(latent) for latent in table["latent"]]
+    show_table(
+        columns, rows, names=("latent",), title=f"{system}: the latents that tell {about['best']} apart"
+    )

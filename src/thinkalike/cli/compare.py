@@ -11,6 +11,14 @@ import typer
 
 from thinkalike.addresses import reaching
 from thinkalike.cli.application import app
+from thinkalike.cli.autoencoder import (
+    Autoencoder,
+    BestLatents,
+    OfLayer,
+    TheseLatents,
+    latent_options,
+    show_latents,
+)
 from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import SYSTEMS, default_folder, parse_systems
 from thinkalike.cli.options import (
@@ -58,7 +66,7 @@ Null = Annotated[
 
 
 @app.command()
-@says_again(systems=["models"], inputs=["stimuli"])
+@says_again(systems=["models"], inputs=["stimuli", "autoencoder"])
 def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL[@REVISION]...", help=f"Two or more: {SYSTEMS}")
@@ -96,6 +104,10 @@ def compare(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
+    autoencoder: Autoencoder = None,
+    layer: OfLayer = None,
+    latents: TheseLatents = None,
+    best: BestLatents = None,
     seed: Seed = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -128,6 +140,7 @@ def compare(
         dtype=dtype,
         device=device,
         batch_size=batch_size_of(batch_size),
+        **latent_options(autoencoder, layer=layer, latents=latents, best=best),
     )
     chosen: Json = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
     made = robustness and stimuli is None  # sentences of a grammar: others can be made
@@ -169,6 +182,8 @@ def run_comparison(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)  # they are in the closing words
         comparison = run(named, stimuli, out=out, **options)
+    for name, profile in comparison.profiles.items():
+        show_latents(name, profile.metadata)
     again = before is not None and before == _bytes_of(out / "run.json")
     page = None
     if report:

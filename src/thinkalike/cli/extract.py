@@ -13,8 +13,8 @@ from thinkalike.cli.autoencoder import (
     BestLatents,
     OfLayer,
     TheseLatents,
-    chosen_latents,
-    refuse_without,
+    latent_options,
+    show_latents,
 )
 from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
@@ -104,7 +104,7 @@ def extract(
 
     ((name, source),) = parse_models([model]).items()
     only_with(untrained or ":untrained" in source, "with --untrained, whose weights it draws", seed=seed)
-    refuse_without(autoencoder, layer=layer, latents=latents, best=best)
+    of_latents = latent_options(autoencoder, layer=layer, latents=latents, best=best)
     if autoencoder is not None and out is None:
         raise InvalidInput("Latents are not kept in the cache: also give --out, where to keep them.")
     texts_at_once = batch_size_of(batch_size)
@@ -129,21 +129,16 @@ def extract(
         device_map=device_map,
         batch_size=texts_at_once,
         gguf_file=gguf_file,
+        **of_latents,
     )
     if dry_run:
-        only_with(autoencoder is None, "without --dry-run, which plans whole layers", autoencoder=autoencoder)
         from thinkalike.comparison import plan
 
         typer.echo(plan({name: source}, shown, work="extract", extraction=options or None, out=out))
         return []
-    done = False if out is None or autoencoder is not None else is_complete(out)
-    kept = None if autoencoder is not None else out
-    found = run(source, shown, **options, **asked(system=name if source != model else None, out=kept))
-    if autoencoder is not None and out is not None:
-        chosen = chosen_latents(found, shown, autoencoder, layer=layer, latents=latents, best=best)
-        chosen.save(out)
-        typer.echo(f"{chosen.system}: {len(chosen)} latents × {chosen.n_items:,} items\n{out}")
-        return [out]
+    done = False if out is None else is_complete(out)
+    found = run(source, shown, **options, **asked(system=name if source != model else None, out=out))
+    show_latents(found.system, found.metadata)
     widths = " to ".join(str(width) for width in sorted({min(found.n_units), max(found.n_units)}))
     typer.echo(f"{found.system}: {len(found)} layers × {found.n_items:,} items × {widths} units")
     if found.n_items < len(shown) and pooling != "all":

@@ -13,8 +13,8 @@ from thinkalike.cli.autoencoder import (
     BestLatents,
     OfLayer,
     TheseLatents,
-    chosen_latents,
-    refuse_without,
+    latent_options,
+    show_latents,
 )
 from thinkalike.cli.finished import AGAIN, Written, says_again
 from thinkalike.cli.named import SYSTEMS, parse_systems
@@ -51,11 +51,13 @@ from thinkalike.cli.options import (
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.activations.store import Activations
     from thinkalike.comparison.profiles import Profile
     from thinkalike.comparison.profiling import ProfilingPlan
+    from thinkalike.stimuli import Stimuli
 
 SHOWN = 3
 
@@ -118,7 +120,7 @@ def profile(
         device=device,
         batch_size=batch_size_of(batch_size),
     )
-    refuse_without(autoencoder, layer=layer, latents=latents, best=best)
+    of_latents = latent_options(autoencoder, layer=layer, latents=latents, best=best)
     ((name, source),) = parse_systems([model]).items()
     is_arrays = is_array_file(source)
     only_with(not is_arrays, f"with a model, and {source} holds arrays", **extraction)
@@ -137,18 +139,18 @@ def profile(
         seed=seed,
     )
     if dry_run:
-        only_with(autoencoder is None, "without --dry-run, which plans whole layers", autoencoder=autoencoder)
         from thinkalike.comparison import plan as plan_run
 
         with lent(workers, scheduler):
-            planned = plan_run({name: source}, shown, work="profile", extraction=extraction or None, **chosen)
+            reading = {**extraction, **of_latents}
+            planned = plan_run({name: source}, shown, work="profile", extraction=reading or None, **chosen)
         typer.echo(planned)
         return []
-    activations = (
-        open_activations(source, name) if is_arrays else extract(source, shown, system=name, **extraction)
-    )
-    if autoencoder is not None:
-        activations = chosen_latents(activations, shown, autoencoder, layer=layer, latents=latents, best=best)
+    if is_arrays:
+        activations = _latents_of(open_activations(source, name), shown, of_latents)
+    else:
+        activations = extract(source, shown, system=name, **extraction, **of_latents)
+    show_latents(activations.system, activations.metadata)
     plan = plan_profiles(shown, **chosen)
     kept = None if out is None else _kept(out, activations, plan, shown.digest)
     with lent(workers, scheduler):
@@ -164,6 +166,14 @@ def profile(
         typer.echo(f"Drew {figure}.")
     written = [] if out is None else sorted(out.parent.glob(f"{out.name}[.-]*"))
     return written if figure is None else [*written, figure]
+
+
+def _latents_of(states: Activations, shown: Stimuli, options: Json) -> Activations:
+    """What an autoencoder makes of a kept residual stream, if one was given."""
+    from thinkalike.activations.latent_choice import LatentChoice
+
+    choice = LatentChoice.asked(*(options.get(name) for name in ("autoencoder", "layer", "latents", "best")))
+    return states if choice is None else choice.of(states, shown, None)
 
 
 def _kept(path: Path, activations: Activations, plan: ProfilingPlan, digest: str) -> Profile | None:

@@ -13,6 +13,7 @@ from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
 from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, draw, only_with, place
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import group_of
 from thinkalike.types import Value
 
 if TYPE_CHECKING:
@@ -186,12 +187,17 @@ def _comparison(run: Path, names: Sequence[str]) -> Value:
     return found
 
 
+def _layer(name: str) -> int | str:
+    """A number; parts of blocks as they are, for `stitch` says best why they are refused."""
+    return int(name) if group_of(name) == name else name
+
+
 def _layers(text: str) -> Value:
     """`all`, `grid`, `0,2,4` or `1:2,1:3`."""
     if text in ("all", "grid"):
         return text
     try:
-        parts = [[int(number) for number in part.split(":")] for part in text.split(",")]
+        parts = [[_layer(name) for name in part.split(":")] for part in text.split(",")]
         if any(len(part) > 2 for part in parts):
             raise ValueError
     except ValueError:

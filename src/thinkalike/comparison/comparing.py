@@ -91,7 +91,8 @@ def compare(
     preset, settings : of the encoding models, as in `profile`. Among them `steps`, what vectors go through
         first, as `["zscore", "pca:50"]`: fitted on the items of the training folds for profiles, on all items
         for RSA, other measures and maps.
-    extraction : options of `extract`, such as `{"pooling": "mean"}`.
+    extraction : options of `extract`, such as `{"pooling": "mean"}`, or `{"autoencoder": "sae/", "layer": 3,
+        "best": "number"}` for latents in place of layers. They hold for all models.
     out : a run directory, a path or an address such as s3://BUCKET/RUN; what it holds of this run is re-used.
         `thinkalike report OUT` adds the page.
     keep : what stays in the run directory. With "profiles", the vectors of a system are deleted as soon as
@@ -126,7 +127,7 @@ def compare(
     check_systems(named, stimuli, controls)
     asked_measures = [measures] if isinstance(measures, str) or callable(measures) else measures
     others = further_measures(asked_measures)
-    check_settings(settings, extraction, named)
+    check_settings(settings, extraction, named, controls)
     new_sentences = robustness if isinstance(robustness, Stimuli) else None
     if stimuli is None:
         if robustness is True:
@@ -368,7 +369,10 @@ def usual_resamples(preset: str) -> int:
 
 
 def check_settings(
-    settings: Mapping[str, object], extraction: Mapping[str, object] | None, named: Mapping[str, System]
+    settings: Mapping[str, object],
+    extraction: Mapping[str, object] | None,
+    named: Mapping[str, System],
+    controls: str | None,
 ) -> None:
     """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
     from thinkalike.activations.extraction import OPTIONS
@@ -382,6 +386,10 @@ def check_settings(
     if extraction and not _models(named):
         raise InvalidInput(
             f"Got {listed(list(extraction))} for reading models, and all systems are arrays: leave that out."
+        )
+    if extraction and extraction.get("autoencoder") is not None and controls is not None:
+        raise InvalidInput(
+            "controls='untrained' draws weights that no autoencoder was trained on: leave out one of both."
         )
 
 

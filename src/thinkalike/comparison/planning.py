@@ -103,7 +103,7 @@ def plan(
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
     comparing.check_systems(named, stimuli, given["controls"], least=2 if work == "compare" else 1)
     settings = {name: value for name, value in options.items() if name not in given}
-    comparing.check_settings(settings, given["extraction"], named)
+    comparing.check_settings(settings, given["extraction"], named, given["controls"])
     if stimuli is None:
         stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     extraction = dict(given["extraction"] or {})

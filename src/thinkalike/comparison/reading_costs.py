@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thinkalike.activations.latent_choice import without_latents
 from thinkalike.errors import ThinkalikeError
 from thinkalike.stimuli.table import Stimuli
 
@@ -59,6 +60,7 @@ def measured_reading(name: str, model: str, stimuli: Stimuli, extraction: Mappin
     """Open the model, and have it read a few of the texts."""
     from thinkalike.activations import extract
 
+    extraction, n_latents = without_latents(extraction)
     start = time.process_time()
     system = _opened(model, extraction)
     loaded, tokenizer = system.model, system.tokenizer
@@ -84,11 +86,12 @@ def measured_reading(name: str, model: str, stimuli: Stimuli, extraction: Mappin
                 break
             count = min(4 * count, len(texts), MOST_TEXTS)
     seconds = opening + once + taken * total / _characters(stimuli, texts[:count])
-    return SystemSize(name, found.n_units, seconds, _weights(system))
+    return SystemSize(name, _kept(found.n_units, n_latents), seconds, _weights(system))
 
 
 def guessed_reading(name: str, model: str, stimuli: Stimuli, extraction: Mapping[str, Any]) -> SystemSize:
     """From the configuration and the size of its files alone; no weights are loaded."""
+    extraction, n_latents = without_latents(extraction)
     try:
         system = _opened(model, extraction)
     except ThinkalikeError:  # whoever reads it will say it better
@@ -105,7 +108,12 @@ def guessed_reading(name: str, model: str, stimuli: Stimuli, extraction: Mapping
         + 2 * (weights / 4) * tokens / FLOPS_A_SECOND
         + SECONDS_A_LAYER_AND_PASS * (depth + 1) * passes
     )
-    return SystemSize(name, (width,) * (depth + 1), seconds, weights)
+    return SystemSize(name, _kept((width,) * (depth + 1), n_latents), seconds, weights)
+
+
+def _kept(n_units: tuple[int, ...], n_latents: int | None) -> tuple[int, ...]:
+    """The widths of the layers that stay: those that were read, or latents of one unit each."""
+    return n_units if n_latents is None else (1,) * n_latents
 
 
 def _opened(model: str, extraction: Mapping[str, Any]) -> System:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.activations.latent_choice import options_again
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.analyses import Analysis
 from thinkalike.comparison.items import shared_items, subset_activations
@@ -71,6 +72,7 @@ def read_again(one: Activations, stimuli: Stimuli, changes: Mapping[str, object]
 
     about = one.metadata
     options = {name: about[name] for name in AGAIN if about.get(name) is not None}
+    options |= options_again(about)
     if about.get("seed") is not None:
         options["seed"] = about["seed"]
     return extract(about["model"], stimuli, system=one.system, **{**options, **changes})

@@ -241,7 +241,8 @@ class LayerJudge:
 
     def _strengths(self, targets: Sequence[Target]) -> np.ndarray:
         """(n_folds, n_names), each fold by its own distances."""
-        made = {id(target): strengths(self.side, target) for target in targets}
+        each = {id(target): target for target in targets}
+        made = {key: strengths(self.side, target) for key, target in each.items()}
         rows = [made[id(target)][k % len(made[id(target)])] for k, target in enumerate(targets)]
         return np.stack(rows)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from thinkalike.encoding.solvers import SOLVERS, unpack
+from thinkalike.encoding.solvers import solve_each, unpack
 from thinkalike.errors import UnknownName
 
 
@@ -49,9 +50,9 @@ class Design:
         f, g = np.triu_indices(self.n_features)
         return np.flatnonzero(np.isin(f, features) & np.isin(g, features))
 
-    def solve(self, gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
-        """The coefficients, of as many columns as `gram` has."""
-        return SOLVERS["nonnegative" if self.name == "diagonal" else "psd"](gram, cross, alpha)
+    def solve(self, gram: np.ndarray, cross: np.ndarray, alphas: Sequence[float]) -> list[np.ndarray]:
+        """For each penalty the coefficients, of as many columns as `gram` has."""
+        return solve_each("nonnegative" if self.name == "diagonal" else "psd", gram, cross, alphas)
 
     def as_matrix(self, coefficients: np.ndarray) -> np.ndarray:
         """W of shape (n_features, n_features)."""

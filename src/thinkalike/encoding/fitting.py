@@ -11,7 +11,7 @@ import numpy as np
 from thinkalike.encoding.designs import Design
 from thinkalike.encoding.folds import balanced_folds
 from thinkalike.encoding.importance import Evaluation
-from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
+from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments
 from thinkalike.encoding.patterns import PairPatterns
 from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
 from thinkalike.encoding.rank_fit import refine
@@ -50,7 +50,7 @@ def fit_folds(plan: EncodingPlan, target: Target, folds: Iterable[int] | None = 
 
     @cache  # leaving out a and b serves fold a, judged on b, and fold b, judged on a
     def fits_of(left_out: frozenset[int]) -> list[Coefficients]:
-        return _fit_each_alpha(plan.design, settings, moments[left_out])
+        return fit_each_alpha(moments[left_out], plan.design, settings.alphas, intercept=settings.intercept)
 
     fits = []
     for k in range(plan.n_folds) if folds is None else folds:
@@ -146,7 +146,7 @@ def fit_items(
         judged = judge_each(differences, fold, settings, None)
         inner = [
             (
-                _fit_each_alpha(design, settings, moments),
+                fit_each_alpha(moments, design, settings.alphas, intercept=settings.intercept),
                 j.patterns.values,
                 rank_pairs(j.patterns, target, j.items).table,
             )
@@ -175,10 +175,6 @@ def choose_alpha(
     defined = np.isfinite(scores).all(axis=1)
     curve = scores[defined].mean(axis=0) if defined.any() else np.full(len(alphas), np.nan)
     return smallest_best(alphas, curve), curve
-
-
-def _fit_each_alpha(design: Design, settings: Settings, moments: Moments) -> list[Coefficients]:
-    return [fit_moments(moments, design, alpha=a, intercept=settings.intercept) for a in settings.alphas]
 
 
 def smallest_best(alphas: Sequence[float], curve: np.ndarray) -> float:

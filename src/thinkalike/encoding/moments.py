@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -65,14 +66,26 @@ class Coefficients:
 
 def fit_moments(moments: Moments, design: Design, *, alpha: float, intercept: bool = True) -> Coefficients:
     """Minimise Σ_pairs (c + zᵀw − y)² + α‖w‖² under the design's constraint; c is free and not penalised."""
+    return fit_each_alpha(moments, design, [alpha], intercept=intercept)[0]
+
+
+def fit_each_alpha(
+    moments: Moments, design: Design, alphas: Sequence[float], *, intercept: bool = True
+) -> list[Coefficients]:
+    """`fit_moments` for several penalties."""
     gram, cross = moments.gram, moments.cross
     if intercept:
         means = moments.sums / moments.n_pairs
         gram = gram - moments.n_pairs * np.outer(means, means)
         cross = cross - means * moments.target_sum
-    weights = design.solve(gram, cross, alpha)
-    constant = (moments.target_sum - moments.sums @ weights) / moments.n_pairs if intercept else 0.0
-    return Coefficients(weights, float(constant))
+    return [
+        Coefficients(weights, _intercept(moments, weights) if intercept else 0.0)
+        for weights in design.solve(gram, cross, alphas)
+    ]
+
+
+def _intercept(moments: Moments, weights: np.ndarray) -> float:
+    return float((moments.target_sum - moments.sums @ weights) / moments.n_pairs)
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,16 @@ class FeatureSide:
     n_pairs: np.ndarray
     sums: np.ndarray
     grams: np.ndarray
+
+    @cached_property
+    def layout(self) -> _Layout:
+        return _Layout(self.differences)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(n_sets, n_rows) the loads of the items of each set, summed over the rows of the layout."""
+        ones = np.ones(len(self.block))
+        return self.membership.astype(float) @ self.layout.add_up(ones, self.block, self.membership.shape[1])
 
 
 def feature_side(differences: FeatureDifferences, block: np.ndarray, membership: np.ndarray) -> FeatureSide:
@@ -107,9 +130,8 @@ def feature_side(differences: FeatureDifferences, block: np.ndarray, membership:
 def diagonal_moments(side: FeatureSide, target: QuadraticTarget) -> list[Moments]:
     """Moments of the diagonal design over the pairs within each set, in one pass over the activations."""
     cross, totals = np.zeros_like(side.sums), np.zeros(len(side.membership))
-    layout = _Layout(side.differences)
     for coefficient, x in target.terms:
-        term_cross, term_total = _quadratic_sums(layout, side, x)
+        term_cross, term_total = _quadratic_sums(side, x)
         cross += coefficient * term_cross
         totals += coefficient * term_total
     return [
@@ -158,8 +180,9 @@ class _Layout:
         return out.reshape(n_blocks, self.n_rows)
 
 
-def _quadratic_sums(layout: _Layout, side: FeatureSide, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _quadratic_sums(side: FeatureSide, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Σ M_f ‖x_i − x_j‖² of shape (n_sets, n_features) and Σ ‖x_i − x_j‖² of shape (n_sets,)."""
+    layout = side.layout
     n_sets, n_blocks = side.membership.shape
     inside = side.membership.astype(float)
     centre = _rough_centre(x)
@@ -178,7 +201,7 @@ def _quadratic_sums(layout: _Layout, side: FeatureSide, x: np.ndarray) -> tuple[
             whole[s] += of_set[0] @ of_set[0]
             for f, span, dot in zip(features, layout.spans, dots, strict=True):
                 _add_dots(f.is_indicator, of_set[span], dot, s)
-    n = inside @ layout.add_up(np.ones(len(x)), side.block, n_blocks)
+    n = side.counts
     q = inside @ layout.add_up(squares, side.block, n_blocks)
     cross = np.empty((n_sets, len(features)))
     for k, (f, span, dot) in enumerate(zip(features, layout.spans, dots, strict=True)):

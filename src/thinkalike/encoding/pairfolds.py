@@ -18,7 +18,7 @@ from thinkalike.encoding.importance import (
     make_feature_sets,
     pattern_space,
 )
-from thinkalike.encoding.moments import Coefficients, Moments, fit_moments
+from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.plan import Features, feature_table, is_stimuli, warn_of_sampling
 from thinkalike.encoding.scoring import rank_values, spearman
@@ -172,7 +172,7 @@ def choose_on_split(plan: PairPlan, y: np.ndarray, training: np.ndarray) -> tupl
     judged = np.flatnonzero(training & plan.inner)
     if not len(judged) or not moments.n_pairs:  # so few pairs that one side of the split is empty
         return float(min(settings.alphas)), np.full(len(settings.alphas), np.nan)
-    fits = [fit_moments(moments, plan.design, alpha=a, intercept=settings.intercept) for a in settings.alphas]
+    fits = fit_each_alpha(moments, plan.design, settings.alphas, intercept=settings.intercept)
     if settings.select == "mse":
         curve = np.array([-_squared_error(plan, y, judged, fit) for fit in fits])
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import nnls
@@ -30,11 +30,20 @@ def solve_nonnegative(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.n
     -------
     array of shape (n_features,)
     """
-    ridged = gram + alpha * np.eye(len(gram))
-    eigenvalues, vectors = np.linalg.eigh(ridged)
-    kept = eigenvalues > eigenvalues[-1] * len(gram) * np.finfo(float).eps
+    return _nonnegative(*_spectrum(gram, alpha), cross)
+
+
+def _spectrum(gram: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues and vectors of G + αI; the vectors are the same for all α."""
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    return eigenvalues + alpha, vectors
+
+
+def _nonnegative(eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray) -> np.ndarray:
+    """`solve_nonnegative` by the spectrum of G + αI."""
+    kept = eigenvalues > eigenvalues[-1] * len(eigenvalues) * np.finfo(float).eps
     if not kept.any():
-        return np.zeros(len(gram))
+        return np.zeros(len(eigenvalues))
     root = np.sqrt(eigenvalues[kept])
     target = (vectors[:, kept].T @ cross) / root
     if kept.all():
@@ -78,16 +87,20 @@ def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
     -------
     array of shape (F(F + 1)/2,)
     """
-    eigenvalues, vectors = np.linalg.eigh(gram + alpha * np.eye(len(gram)))
+    return _psd(*_spectrum(gram, alpha), cross)
+
+
+def _psd(eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray) -> np.ndarray:
+    """`solve_psd` by the spectrum of G + αI."""
     largest, scale = eigenvalues[-1], np.abs(cross).max(initial=0.0)
     if largest <= 0 or scale == 0:
-        return np.zeros(len(gram))
+        return np.zeros(len(eigenvalues))
     vectors = np.ascontiguousarray(vectors)
     v, residual = _admm_psd(
         np.maximum(eigenvalues, 0.0) / largest,
         vectors,
         vectors.T @ (cross / scale),
-        matrix_size(len(gram)),
+        matrix_size(len(eigenvalues)),
         PSD_TOLERANCE,
         PSD_MAX_ITERATIONS,
     )
@@ -101,10 +114,19 @@ def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
     return v * scale / largest
 
 
-SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
-    "nonnegative": solve_nonnegative,
-    "psd": solve_psd,
+SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    "nonnegative": _nonnegative,
+    "psd": _psd,
 }
+"""By constraint: (eigenvalues, vectors, cross) → coefficients"""
+
+
+def solve_each(
+    constraint: str, gram: np.ndarray, cross: np.ndarray, alphas: Sequence[float]
+) -> list[np.ndarray]:
+    """`solve_nonnegative` or `solve_psd` for several penalties, the Gram matrix taken apart once."""
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    return [SOLVERS[constraint](eigenvalues + alpha, vectors, cross) for alpha in alphas]
 
 
 def matrix_size(n_entries: int) -> int:

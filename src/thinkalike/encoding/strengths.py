@@ -40,6 +40,29 @@ class StrengthPlan:
     step: np.ndarray
     """(n_features,) mean squared difference of the pairs that differ"""
     feature_sets: tuple[FeatureSet, ...]
+    solvers: tuple[LeastSquares, ...]
+    """One for each set of items"""
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """The coefficients of columns on any target over the same pairs: `inverse` times the covariances."""
+
+    means: np.ndarray
+    inverse: np.ndarray
+    estimable: np.ndarray
+    """Which coefficients the items can tell"""
+
+    @classmethod
+    def of(cls, n_pairs: float, sums: np.ndarray, gram: np.ndarray) -> LeastSquares:
+        means = sums / n_pairs
+        covariance = gram / n_pairs - np.outer(means, means)
+        scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        scale[scale == 0] = 1.0
+        covariance /= np.outer(scale, scale)
+        inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
+        estimable = np.diag(inverse @ covariance) > 1 - ESTIMABLE
+        return cls(means, inverse / np.outer(scale, scale), estimable)
 
 
 def plan_strengths(
@@ -52,7 +75,8 @@ def plan_strengths(
     left_out = (frozenset[int](),) if fold is None else tuple(frozenset({k}) for k in range(fold.max() + 1))
     side = feature_side(columns, block, nested_sets(int(block.max()) + 1, left_out))
     step = np.array([_mean_step(f) for f in differences.features])
-    return StrengthPlan(columns, block, left_out, side, step, tuple(feature_sets))
+    solvers = [LeastSquares.of(*of_set) for of_set in zip(side.n_pairs, side.sums, side.grams, strict=True)]
+    return StrengthPlan(columns, block, left_out, side, step, tuple(feature_sets), tuple(solvers))
 
 
 def strengths(plan: StrengthPlan, target: Target) -> np.ndarray:
@@ -62,25 +86,19 @@ def strengths(plan: StrengthPlan, target: Target) -> np.ndarray:
     """
     design = make_design("diagonal", plan.columns.n_features)
     moments = set_moments(plan.columns, target, design, plan.fold, plan.left_out, side=plan.side)
-    of_features = np.stack([_of_moments(part, plan.step) for part in moments])
+    of_features = np.stack(
+        [_of_moments(part, solver, plan.step) for part, solver in zip(moments, plan.solvers, strict=True)]
+    )
     return np.stack(
         [of_features[:, feature_set.features].mean(axis=1) for feature_set in plan.feature_sets], axis=1
     )
 
 
-def _of_moments(moments: Moments, step: np.ndarray) -> np.ndarray:
-    means = moments.sums / moments.n_pairs
-    gram = moments.gram / moments.n_pairs - np.outer(means, means)
+def _of_moments(moments: Moments, solver: LeastSquares, step: np.ndarray) -> np.ndarray:
     mean_target = moments.target_sum / moments.n_pairs
-    cross = moments.cross / moments.n_pairs - means * mean_target
-    scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    scale[scale == 0] = 1.0
-    gram, cross = gram / np.outer(scale, scale), cross / scale
-    inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
-    estimable = np.diag(inverse @ gram) > 1 - ESTIMABLE
-    weights = (inverse @ cross) / scale
-    noise = max(mean_target - means @ weights, LEAST_NOISE * mean_target)
-    values: np.ndarray = np.where(estimable, weights, np.nan)[: len(step)] * step / noise
+    weights = solver.inverse @ (moments.cross / moments.n_pairs - solver.means * mean_target)
+    noise = max(mean_target - solver.means @ weights, LEAST_NOISE * mean_target)
+    values: np.ndarray = np.where(solver.estimable, weights, np.nan)[: len(step)] * step / noise
     return values
 
 

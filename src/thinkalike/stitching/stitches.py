@@ -35,7 +35,7 @@ def _number(layer: Value) -> int:
     if isinstance(layer, str) and not layer.isdigit():
         raise InvalidInput(
             f"Layer {layer!r} cannot be stitched: a model goes on from the whole residual stream, layers 0 "
-            "to L, not from a head, an expert or a state. Compare those with ta.similarity."
+            "to L, not from a head, an expert, a state or a latent. Compare those with ta.similarity."
         )
     return int(layer)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.labels import group_of
 from thinkalike.options import one_name
 from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming import stream_state
@@ -214,10 +215,15 @@ def _chosen_layers(system: System, site: str, layers: Sequence[Layer] | None) ->
         raise InvalidInput(
             f"site={site!r} cannot be streamed, for its layers are parts of blocks or states between tokens: "
             f"extract it, ta.extract(model, stimuli, site={site!r}), and compare with ta.similarity(…, "
-            "measure='cka')."
+            f"measure='cka'), or in the terminal with compare … --site {site} --measure cka."
         )
     every = layer_labels(system.stack, site)
     for layer in layers or ():
+        if group_of(layer) != str(layer):
+            raise InvalidInput(
+                f"Layer {layer!r} cannot be streamed: it is a part of a block, or a latent. Extract it, and "
+                "compare with ta.similarity(…, measure='cka')."
+            )
         if layer not in every:
             raise UnknownName.among(f"layer in {system.name}", layer, every)
     return every if layers is None else list(layers)

@@ -134,6 +134,11 @@ def find_site(name: str) -> Site:
     """The site of a name, or of a path within a block."""
     if name in SITES:
         return SITES[name]
+    if name == "latents":
+        raise InvalidInput(
+            "Latents are not in the model but in an autoencoder of its residual stream: "
+            "ta.extract(model, stimuli, autoencoder=…, layer=…, best='FEATURE') reads them."
+        )
     path, _, end = name.partition(":")
     if "." in path.rstrip(".") and end in ("", "input", "output"):
         return Site(lambda row, config: (path.lstrip("."),), reads="input" if end == "input" else "output")
