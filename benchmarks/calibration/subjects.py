@@ -11,6 +11,7 @@ import pandas as pd
 
 import thinkalike as ta
 from benchmarks.calibration.claims import Claim, Simulation
+from thinkalike.measures import layer_measures
 
 SUBJECTS, ITEMS, UNITS, SPACE = 8, 30, 12, 4
 
@@ -139,7 +140,7 @@ def ceilings(n_draws: int, seed: int) -> list[Claim]:
 
 def other_ceilings(n_draws: int, seed: int) -> list[Claim]:
     """The same for measures whose mean subject is all subjects side by side."""
-    from thinkalike.comparison.group_scoring import side_by_side
+    from thinkalike.comparison.group_ceilings import side_by_side
 
     rng = np.random.default_rng(seed)
     claims = []
@@ -157,6 +158,36 @@ def other_ceilings(n_draws: int, seed: int) -> list[Claim]:
         for name, held, low in (("below the upper", below, 0.95), ("above the lower", above, 0.9)):
             share = float(np.mean(held))
             claims.append(Claim(f"the true model is {name} ceiling", measure, low, 1.0, share, n_draws))
+    return claims
+
+
+def bounds(n_draws: int, seed: int) -> list[Claim]:
+    """The same for measures whose ceilings are of subjects with one another: all that compare layers."""
+    from thinkalike.comparison.group_ceilings import measure_ceilings, way_of
+
+    rng = np.random.default_rng(seed)
+    rows = [row for name in layer_measures() if not (row := ta.MEASURES[name]).needs_extra]
+    rows = [row for row in rows if way_of(row) in ("bound", "lower") and row.name != "permutation-procrustes"]
+    below: dict[str, list[bool]] = {row.name: [] for row in rows}
+    above: dict[str, list[bool]] = {row.name: [] for row in rows}
+    for _ in range(n_draws):
+        shared = rng.normal(size=(ITEMS, SPACE))
+        people = list(subjects_of(rng, shared))
+        for row in rows:
+            sign = -1.0 if row.kind == "distance" else 1.0
+            score = sign * np.mean([row(X, shared) for X in people])
+            ends = measure_ceilings(row, people, [str(k) for k in range(SUBJECTS)])
+            below[row.name].append(bool(score <= sign * ends.upper.mean()))
+            above[row.name].append(bool(sign * ends.lower.mean() <= score))
+    claims = []
+    for row in rows:
+        if way_of(row) == "bound":
+            share = float(np.mean(below[row.name]))
+            claims.append(
+                Claim("the true model is below the upper ceiling", row.name, 1.0, 1.0, share, n_draws)
+            )
+        share = float(np.mean(above[row.name]))  # of few dimensions, it may lose to what gains from units
+        claims.append(Claim("the true model is above the lower ceiling", row.name, 0.0, 1.0, share, n_draws))
     return claims
 
 
@@ -203,5 +234,6 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "subjects-coverage": (coverage, 300),
     "subjects-ceilings": (ceilings, 200),
     "subjects-ceilings-side-by-side": (other_ceilings, 200),
+    "subjects-ceilings-bounds": (bounds, 200),
     "subjects-profile": (profile_coverage, 400),
 }

@@ -15,8 +15,9 @@ from scipy.stats import t as student
 
 import thinkalike as ta
 from thinkalike.comparison import profile_group
+from thinkalike.comparison.group_ceilings import between_subjects
 from thinkalike.errors import InvalidInput, StoreError
-from thinkalike.measures import MEASURES
+from thinkalike.measures import MEASURES, layer_measures
 
 RNG = np.random.default_rng(0)
 SHARED = RNG.normal(size=(24, 4))
@@ -140,10 +141,57 @@ class TestScores:
         assert ours.ceiling_lower[0] == pytest.approx(lower, abs=1e-6)
         assert ours.ceiling_upper[0] > ours.ceiling_lower[0]
 
-    @pytest.mark.parametrize("measure", ["procrustes", "svcca"])
-    def test_measures_that_gain_from_units_have_no_ceiling(self, measure: str) -> None:
+    @pytest.mark.parametrize("measure", ["procrustes", "svcca", "jaccard-knn", "bures", "regression"])
+    def test_other_ceilings_are_from_subjects_with_one_another(self, measure: str) -> None:
         ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure=measure, permutations=19)
-        assert np.isnan([ours.ceiling_upper, ours.ceiling_lower]).all()
+        row = MEASURES[measure]
+        pairs = [(a, b) for a in range(6) for b in range(6) if a != b]
+        between = np.array([row(SUBJECTS[a], SUBJECTS[b]) for a, b in pairs])
+        assert ours.ceiling_lower[0] == pytest.approx(between.mean(), abs=1e-6)
+        half_way = {
+            "procrustes": between.mean() / 2,
+            "jaccard-knn": (1 + between.mean()) / 2,
+            "bures": np.cos(np.arccos(between).mean() / 2),
+        }
+        if measure in half_way:
+            assert ours.ceiling_upper[0] == pytest.approx(half_way[measure], abs=1e-6)
+            assert "no model can be nearer" in ours.settings["ceilings"]
+        else:
+            assert np.isnan(ours.ceiling_upper[0])
+            assert "nothing but the range" in ours.settings["ceilings"]
+
+    @pytest.mark.parametrize("measure", [name for name in layer_measures() if MEASURES[name].bound])
+    def test_no_model_is_above_an_upper_ceiling(self, measure: str) -> None:
+        """Not the truth, not a subject, not all subjects together, nor what others make of them."""
+        row = MEASURES[measure]
+        if row.needs_extra is not None:
+            pytest.importorskip("ot")
+        rng = np.random.default_rng(3)
+        sign = -1.0 if row.kind == "distance" else 1.0
+        for noise in (0.2, 1.0, 3.0):
+            shared = rng.normal(size=(40, 3))
+            people = [shared @ rng.normal(size=(3, 6)) + noise * rng.normal(size=(40, 6)) for _ in range(5)]
+            every = np.hstack([X / np.linalg.norm(X) for X in people])
+            turned = sum(X @ np.linalg.qr(X.T @ people[0])[0] for X in people)
+            upper = sign * between_subjects(row.matrix(people), row.bound).upper[0]
+            equal_width = measure == "permutation-procrustes"
+            models = [*people, turned, *([] if equal_width else [shared, every])]
+            for model in models:
+                assert sign * np.mean([row(X, model) for X in people]) <= upper + 1e-6
+
+    def test_subjects_too_wide_for_one_another_may_have_a_model(self) -> None:
+        people = np.random.default_rng(0).normal(size=(4, 20, 15))
+        ours = ta.compare_with_group(people, {"narrow": people[0, :, :2]}, measure="cca", permutations=19)
+        assert np.isfinite(ours.scores).all()
+        assert np.isnan([ours.ceiling_lower, ours.ceiling_upper]).all()
+
+    def test_cosines_have_the_ceiling_of_the_mean_vector(self) -> None:
+        vectors = np.stack([pdist(X) for X in SUBJECTS])
+        vectors -= vectors.mean(axis=1, keepdims=True)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        mean = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
+        found = between_subjects(vectors @ vectors.T, "cosine")
+        assert found.upper[0] == pytest.approx((vectors @ mean).mean())
 
     def test_models_by_name_read_the_stimuli(self) -> None:
         stimuli = ta.Stimuli.from_grammar(30, seed=0)
@@ -178,7 +226,6 @@ class TestScores:
     def test_a_measure_that_does_not_match_items_has_no_p_over_items(self) -> None:
         ours = ta.compare_with_group(SUBJECTS, {"late": SHARED}, measure="concentricity")
         assert np.isnan(ours.p_items).all()
-        assert np.isnan(ours.ceiling_upper).all()
         assert np.isnan(ours.limits()["threshold"]).all()
 
 

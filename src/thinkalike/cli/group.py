@@ -176,6 +176,7 @@ def _show(found: GroupComparison, over: str, *, clusters: bool) -> None:
     columns = ("region", "model", f"{found.measure} (95 % over {over})", "ceilings", "p over both")
     title = f"{len(found.subjects)} subjects, {found.n_items or '–'} items"
     show_table(columns, rows, names=("region", "model"), title=title)
+    typer.echo(f"Ceilings: {found.settings['ceilings']}.")
     for system, layer in found.rows if clusters else ():
         for one in found.clusters(system, layer):
             first, last = found.regions[one.start], found.regions[one.stop - 1]

@@ -9,34 +9,30 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import rankdata
 
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems, open_activations
 from thinkalike.activations.rows import counted
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.geometry_similarity import layer_measure, layers_of
 from thinkalike.comparison.group import GroupComparison
+from thinkalike.comparison.group_ceilings import WORDS, measure_ceilings, way_of
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import left_out
 from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.null_calibration import null_values, sentence_orders
-from thinkalike.inference.over_subjects import Ceilings, ceilings
+from thinkalike.inference.over_subjects import Ceilings
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.inference.weighted_tau import tau
 from thinkalike.labels import Floats, row_name
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.pair_forms import FINISHES, PAIR_FORMS, pair_form
 from thinkalike.options import whole_number
 from thinkalike.pairs.preprocessing import Preprocessing, prepare_steps
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
 from thinkalike.types import Option, Value
 
-SIDE_BY_SIDE = ("mutual-knn",)
-"""Measures whose ceilings are of all subjects together, because simulations show that they hold. Those that
-gain from mere units, as Procrustes does, find the group nearer than the truth."""
 ENUMERATED = 8
 """Up to so many items all orders are tried (8! = 40,320); with more, orders are drawn"""
 
@@ -152,7 +148,7 @@ def _by_geometry(
         if kept:
             found = left_out_matrices(measure.name, [*layers, *models], kept, seed=seed)
             without.append(found.values[:, : len(people), len(people) :])
-        ends.append(_ceilings(measure, layers, called))
+        ends.append(measure_ceilings(measure, layers, called))
     return GroupComparison(
         measure.name,
         tuple(one.system for one in people),
@@ -167,7 +163,12 @@ def _by_geometry(
         np.stack(least),
         np.stack(thresholds),
         n_items,
-        {"permutations": len(orders), "seed": seed, **({"steps": list(steps.names)} if steps else {})},
+        {
+            "permutations": len(orders),
+            "seed": seed,
+            "ceilings": WORDS[way_of(measure)],
+            **({"steps": list(steps.names)} if steps else {}),
+        },
     )
 
 
@@ -178,46 +179,6 @@ def item_orders(
     if clusters is None and n_items <= ENUMERATED:
         return np.array(list(every_order(range(n_items))))[1:]
     return sentence_orders(clusters, n_items, n=n, seed=seed)
-
-
-def _ceilings(measure: Measure, layers: list[npt.NDArray[np.floating]], names: list[str]) -> Ceilings:
-    """What a model as good as the other subjects reaches, and what none exceeds.
-
-    Of a measure that is a scalar product over pairs of items the mean subject is the mean of what is
-    compared. Of those in `SIDE_BY_SIDE` it is all subjects together. Others have none.
-    """
-    unknown = np.full(len(layers), np.nan)
-    if len(layers) < 2:
-        return Ceilings(unknown, unknown)
-    if measure.name in SIDE_BY_SIDE:
-        return side_by_side(measure, layers)
-    if measure.name not in PAIR_FORMS or measure.name in FINISHES:
-        return Ceilings(unknown, unknown)
-    forms = [pair_form(measure.name, X, name) for X, name in zip(layers, names, strict=True)]
-    vectors = np.stack(
-        [np.concatenate([f.pairs, f.items if f.items is not None else []]) for f in forms]
-    ).astype(np.float64)
-    ranked = measure.name in ("rsa", "rsa-cosine", "rsa-correlation")
-    if not ranked:
-        return ceilings(vectors)
-    middle = (vectors.shape[1] + 1) / 2
-    return ceilings(rankdata(vectors, axis=1) - middle, pool=_unit_ranks)  # whole numbers: ties stay ties
-
-
-def side_by_side(measure: Measure, layers: list[npt.NDArray[np.floating]]) -> Ceilings:
-    """Each subject with all others, and with all: units together, the same sum of squares for everyone."""
-    centred = [X - X.mean(axis=0, dtype=float) for X in layers]
-    scaled = [X / max(float(np.linalg.norm(X)), 1e-300) for X in centred]
-    everyone = np.concatenate(scaled, axis=1)
-    others = [np.concatenate([*scaled[:s], *scaled[s + 1 :]], axis=1) for s in range(len(scaled))]
-    lower = [measure(X, Y) for X, Y in zip(scaled, others, strict=True)]
-    upper = [measure(X, everyone) for X in scaled]
-    return Ceilings(np.array(lower), np.array(upper))
-
-
-def _unit_ranks(vector: Floats) -> Floats:
-    ranks = rankdata(vector) - (len(vector) + 1) / 2
-    return ranks / np.linalg.norm(ranks)
 
 
 def _by_features(
@@ -249,7 +210,11 @@ def _by_features(
         np.stack([_p_of_strengths(strong[:, r], models, orders) for r in range(strong.shape[1])]),
         taus(lambda one: one.replicates.importance),
         ours[0].replicates.parts if ours[0].replicates is not None else None,
-        settings={**plan.settings, "p_items": "relabelled strengths"},
+        settings={
+            **plan.settings,
+            "p_items": "relabelled strengths",
+            "ceilings": WORDS["mean subject"],
+        },
     )
 
 

@@ -55,6 +55,10 @@ class Measure:
     metric : bool, default False
         Whether it is symmetric, 0 only for layers that are equal up to the invariances, and keeps the
         triangle inequality.
+    bound : {"distance", "share", "angle", "cosine"} or None
+        What the values are, as far as that bounds how near one layer can be to several others: a distance
+        that keeps the triangle inequality; 1 − such a distance; the cosine of such an angle; the cosine of
+        two vectors, one of each layer. "distance" for every metric; None if nothing of the kind is known.
     symmetric : bool, default True
         Whether (X, Y) and (Y, X) give the same number.
     best_when_equal : bool, default True
@@ -108,6 +112,7 @@ class Measure:
     reference: str
     question: str
     metric: bool = False
+    bound: Literal["distance", "share", "angle", "cosine"] | None = None
     symmetric: bool = True
     best_when_equal: bool = True
     matches_items: bool = True
@@ -116,6 +121,10 @@ class Measure:
     takes: Literal["layers", "feature", "sequences", "outputs"] = "layers"
     needs_extra: str | None = None
     all_pairs: AllPairs | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric and self.bound is None:
+            object.__setattr__(self, "bound", "distance")
 
     def accept(self, values: npt.ArrayLike, name: str) -> Layer:
         """One of the two arguments as an array that `prepare` takes, or an error that says what is wrong."""
