@@ -72,17 +72,26 @@ def test_low_scores(pair: list[Profile]) -> None:
     scores[1:] = 0.1
     found = cautions([replace(pair[0], scores=scores), pair[1]])
     assert found["low-score"].text == (
-        "a: the features explain little in layers 1–2 (ρ below 0.2, lowest 0.100): what ranks first there "
+        "The features explain little in layers 1–2 of a (ρ below 0.2, lowest 0.100): what ranks first there "
         "may not matter much."
     )
     assert found["low-score"].systems == ("a",)
+
+
+def test_what_holds_of_several_systems_is_said_once(pair: list[Profile]) -> None:
+    many = [replace(pair[0], system=f"s{k}", scores=np.full_like(pair[0].scores, 0.1)) for k in range(8)]
+    found = find_cautions(Evidence(many, by_features(many, n_permutations=50)))
+    said = [caution for caution in found if caution.kind == "low-score"]
+    assert len(said) == 1
+    assert "layers 0–2 of s4, layers 0–2 of s5 and 2 more systems" in said[0].text
+    assert said[0].systems == tuple(f"s{k}" for k in range(8))
 
 
 def test_one_dominant_feature(pair: list[Profile]) -> None:
     importance = pair[1].importance.copy()
     importance[0, :, 2] = 20.0
     found = cautions([pair[0], replace(pair[1], importance=importance)])
-    assert "b: feature 2 has more than 80 % of the importance in layer 0" in found["dominant-feature"].text
+    assert "Feature 2 has more than 80 % of the importance in layer 0 of b" in found["dominant-feature"].text
 
 
 def test_collinear_features(pair: list[Profile]) -> None:
@@ -130,7 +139,7 @@ def test_left_out_features(pair: list[Profile]) -> None:
 def test_duplicates_and_heavy_items(pair: list[Profile]) -> None:
     diagnostics = LayerDiagnostics(np.ones(3), np.array([0.6, 0.0, 0.2]), np.array([0.02, 0.7, 0.02]))
     found = cautions([replace(pair[0], diagnostics=diagnostics), pair[1]])
-    assert "a: up to 60 % of the items have the very same vector as another in layers 0, 2" in (
+    assert "Up to 60 % of the items have the very same vector as another in layers 0, 2 of a" in (
         found["duplicated-vectors"].text
     )
     assert "a: 1 % of the items carry up to 70 % of the variance in layer 1" in found["top-heavy-layers"].text

@@ -457,36 +457,3 @@ def test_every_chart_and_every_table_can_be_saved(page: Any) -> None:
     header, first = list(csv.reader(io.StringIO(unquote(address.split(",", 1)[1]).lstrip("\ufeff"))))[:2]
     assert header[0] == "systems"
     assert first[0] == "alpha × beta"
-
-
-@pytest.fixture(scope="module")
-def population(tmp_path_factory: pytest.TempPathFactory) -> str:
-    import thinkalike as ta
-    from thinkalike.report.population_page import write_population
-
-    path = tmp_path_factory.mktemp("atlas") / "atlas.html"
-    return write_population(ta.Atlas().fingerprints(), path, n_draws=5, n_permutations=19).as_uri()
-
-
-def test_one_click_leads_to_the_page_of_any_pair(browser: Any, population: str) -> None:
-    from selenium.webdriver import ActionChains
-    from selenium.webdriver.common.by import By
-
-    browser.get(population)
-    matrix = browser.find_element(By.ID, "matrix-drawing")
-    browser.execute_script("arguments[0].scrollIntoView()", matrix)
-    ActionChains(browser).move_to_element_with_offset(matrix, 60, -40).click().perform()
-    title = browser.find_element(By.ID, "pair-title").text
-    a, b = title.split(" and ")
-    assert a != b
-    assert browser.current_url.endswith(f"#pair/{a.replace('@', '%40')}/{b.replace('@', '%40')}")
-    assert not browser.find_element(By.ID, "map").is_displayed()
-    assert "Mean τ_w" in browser.find_element(By.ID, "pair-answer").text
-    browser.get("about:blank")
-    browser.get(f"{population}#pair/nano-gpt2/nano-bert")  # an address that was sent
-    assert browser.find_element(By.ID, "pair-title").text == "nano-gpt2 and nano-bert"
-    browser.find_element(By.CSS_SELECTOR, "#back a").click()
-    assert browser.find_element(By.ID, "map").is_displayed()
-    browser.get("about:blank")
-    browser.get(f"{population}#pair/%/nobody")  # one that names no model
-    assert browser.find_element(By.ID, "map").is_displayed()

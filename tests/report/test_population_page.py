@@ -13,6 +13,10 @@ import pytest
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput
+from thinkalike.populations.between_models import Distances
+from thinkalike.populations.model_trees import ModelTree, model_tree
+from thinkalike.populations.why import why
+from thinkalike.report.population_answer import population_answer
 from thinkalike.report.population_page import render_population, write_population
 
 FEW = {"n_draws": 5, "n_permutations": 19}
@@ -56,3 +60,41 @@ def test_facts_of_ones_own() -> None:
     table = pd.DataFrame({"house": {name: "a" if "pythia" in name else "b" for name in atlas.names}})
     page = render_population(atlas.fingerprints(), facts=atlas.facts(table), **FEW)
     assert "house" in data_of(page)["facts"]  # type: ignore[operator]
+
+
+def test_the_answer_names_the_nearest_and_what_goes_with_distance() -> None:
+    names = tuple(f"m{k}" for k in range(10))
+    places = np.array([0.0, 0.1, 1, 2, 3, 20, 21, 22, 23, 26])
+    found = Distances("features", names, np.abs(places[:, None] - places))
+    tree = ModelTree("features", names, np.zeros((9, 4)), np.array([0.79] + [0.5] * 8))
+    size = (places > 10).astype(float)
+    nothing = [1.0, 0.0] * 5
+    facts = pd.DataFrame({"size": size, "colour": nothing}, index=list(names))
+    said = dict(population_answer(found, tree, why(found, facts, n_permutations=499)))
+    assert said["Who is alike?"] == "m0 and m1 are the most alike, m0 and m9 the least."
+    assert said["How sure is that?"] == "With other sentences m0 and m1 stand together in 79 of 100 draws."
+    assert said["Why?"].startswith("Models alike in size are nearer to one another")
+    assert "colour" not in said["Why?"]
+
+
+def test_the_answer_without_facts_or_draws() -> None:
+    found = Distances("rsa", ("a", "b", "c"), np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0.0]]))
+    tree = ModelTree("rsa", ("a", "b", "c"), np.zeros((2, 4)), np.full(2, np.nan))
+    said = dict(population_answer(found, tree, None))
+    assert said["Who is alike?"] == "a and b are the most alike, b and c the least."
+    assert said["Why?"].startswith("Not asked")
+    assert said["How sure is that?"] == "This distance was not drawn again with other sentences."
+    assert "What would change it?" not in said
+    unsure = ModelTree("rsa", ("a", "b", "c"), np.zeros((2, 4)), np.array([0.2, 1.0]))
+    assert (
+        "another pair may well come first"
+        in dict(population_answer(found, unsure, None))["How sure is that?"]
+    )
+
+
+def test_the_first_fork_of_a_tree_joins_the_nearest_two() -> None:
+    atlas = ta.Atlas()
+    found = atlas.distances()
+    tree = model_tree(atlas.fingerprints(), n_draws=2)
+    near = np.argwhere(found.values == found.values[np.triu_indices(len(found.names), 1)].min())[0]
+    assert set(tree.merges[0, :2].astype(int)) == set(near.tolist())

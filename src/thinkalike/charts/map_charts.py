@@ -30,7 +30,7 @@ def word_map(
     ordered : whether the levels are steps of one ramp.
     extent : the map shows −extent … extent on both axes.
     """
-    legend_of = alt.Legend(title=feature, orient="bottom", columns=4, symbolSize=60) if legend else None
+    legend_of = _legend(feature, levels or ()) if legend else None
     if levels is None:
         gradient = alt.Legend(title=feature, orient="bottom", gradientLength=140, gradientThickness=8)
         color = alt.Color(
@@ -61,6 +61,7 @@ def layer_map(
     *,
     systems: Sequence[str],
     extent: float,
+    aspect: float = 1.0,
     title: str = "",
     legend: bool = True,
     theme: Theme = LIGHT,
@@ -70,13 +71,15 @@ def layer_map(
     Parameters
     ----------
     data : rows of `system`, `layer`, `place` (depth from 0), `x`, `y`, `end` (whether its name is written).
+    extent : the map shows −extent … extent from left to right.
+    aspect : height ÷ width. A page that draws it reads it in `usermeta`.
     """
     colors = (
         {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)}
         if legend
         else {"legend": None}
     )
-    base = alt.Chart(data).encode(**_free_axes(extent), color=system_color(systems, theme, **colors))
+    base = alt.Chart(data).encode(**_free_axes(extent, aspect), color=system_color(systems, theme, **colors))
     path = base.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="place:Q", detail="system:N")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         shape=system_shape(systems, **colors), tooltip=["system:N", "layer:N"]
@@ -86,7 +89,8 @@ def layer_map(
         .mark_text(align="left", dx=8, dy=-6, fontSize=11)
         .encode(text="layer:N")
     )
-    return layered(path, points, labels, width=320, height=320, title=title)
+    chart = layered(path, points, labels, width=320, height=round(320 * aspect), title=title)
+    return chart.properties(usermeta={"ratio": aspect})
 
 
 def system_map(
@@ -106,10 +110,17 @@ def system_map(
     return layered(points, names, width=320, height=320, title=title)
 
 
-def _free_axes(extent: float) -> Json:
+def _free_axes(extent: float, aspect: float = 1.0) -> Json:
     """Axes without numbers: on a map only distances mean anything."""
-    scale = alt.Scale(domain=[-extent, extent], nice=False)
-    return {"x": alt.X("x:Q", scale=scale, axis=None), "y": alt.Y("y:Q", scale=scale, axis=None)}
+    across, down = (alt.Scale(domain=[-reach, reach], nice=False) for reach in (extent, extent * aspect))
+    return {"x": alt.X("x:Q", scale=across, axis=None), "y": alt.Y("y:Q", scale=down, axis=None)}
+
+
+def _legend(title: str, levels: Sequence[str]) -> alt.Legend:
+    """Under the map, in as many columns as have room for the longest level."""
+    widest = 24 + 6 * max((len(level) for level in levels), default=0)
+    columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
+    return alt.Legend(title=title, orient="bottom", columns=columns, symbolSize=60)
 
 
 def _steps(theme: Theme, n: int) -> list[str]:

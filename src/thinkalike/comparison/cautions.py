@@ -35,6 +35,8 @@ one far place carry two thirds of the variance and never more. In no layer of fi
 ANISOTROPIC = 0.9
 UNSTABLE = 0.5
 AS_ALIKE_UNTRAINED = 0.1
+MOST_SYSTEMS = 6
+"""That a caution names, before it counts the others"""
 FEWEST_RESAMPLES = 10
 """Of fewer, Student's quantile makes ranges much wider"""
 
@@ -103,15 +105,15 @@ def chance_level(n_features: int, *, quantile: float = 0.95, seed: int = 0) -> f
 
 
 def _low_score(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        scores = profile.mean_scores
-        if (scores < LOW_SCORE).any():
-            yield (
-                f"{profile.system}: the features explain little in {_layers(profile, scores < LOW_SCORE)} "
-                f"(ρ below {LOW_SCORE}, lowest {np.nanmin(scores):.3f}): what ranks first there may not "
-                "matter much.",
-                (profile.system,),
-            )
+    where = [(profile, profile.mean_scores < LOW_SCORE) for profile in evidence.profiles]
+    low = [(profile, mask) for profile, mask in where if mask.any()]
+    if low:
+        lowest = min(float(np.nanmin(profile.mean_scores)) for profile, _ in low)
+        yield (
+            f"The features explain little in {_places(low)} (ρ below {LOW_SCORE}, lowest {lowest:.3f}): what "
+            "ranks first there may not matter much.",
+            _systems(low),
+        )
 
 
 def _nothing_explained(evidence: Evidence) -> Found:
@@ -126,15 +128,17 @@ def _nothing_explained(evidence: Evidence) -> Found:
 
 
 def _dominant_feature(evidence: Evidence) -> Found:
+    where: dict[str, list[tuple[Profile, np.ndarray]]] = {}
     for profile in evidence.profiles:
         dominant = importance_shares(profile.mean_importance) > DOMINANT
         for k in np.flatnonzero(dominant.any(axis=0)):
-            yield (
-                f"{profile.system}: {readable(profile.features[k])} has more than {percent(DOMINANT)} of the "
-                f"importance in {_layers(profile, dominant[:, k])}: the order of the other features rests on "
-                "small numbers.",
-                (profile.system,),
-            )
+            where.setdefault(readable(profile.features[k]), []).append((profile, dominant[:, k]))
+    for feature, places in where.items():
+        yield (
+            f"{feature[:1].upper()}{feature[1:]} has more than {percent(DOMINANT)} of the importance in "
+            f"{_places(places)}: the order of the other features rests on small numbers.",
+            _systems(places),
+        )
 
 
 def _collinear_features(evidence: Evidence) -> Found:
@@ -216,14 +220,18 @@ def _left_out_features(evidence: Evidence) -> Found:
 
 
 def _duplicated_vectors(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        shares = np.zeros(1) if profile.diagnostics is None else profile.diagnostics.duplicated
-        if (shares > DUPLICATED).any():
-            yield (
-                f"{profile.system}: up to {percent(shares.max())} of the items have the very same vector as "
-                f"another in {_layers(profile, shares > DUPLICATED)}: fewer items speak there than it seems.",
-                (profile.system,),
-            )
+    known = [
+        (profile, profile.diagnostics.duplicated) for profile in evidence.profiles if profile.diagnostics
+    ]
+    found = [(profile, shares) for profile, shares in known if (shares > DUPLICATED).any()]
+    if found:
+        most = max(float(shares.max()) for _, shares in found)
+        places = [(profile, shares > DUPLICATED) for profile, shares in found]
+        yield (
+            f"Up to {percent(most)} of the items have the very same "
+            f"vector as another in {_places(places)}: there are fewer different items than it seems.",
+            _systems(places),
+        )
 
 
 def _top_heavy_layers(evidence: Evidence) -> Found:
@@ -411,6 +419,21 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "sampled-pairs": _sampled_pairs,
     "no-chance-level": _no_chance_level,
 }
+
+
+Places = Sequence[tuple[Profile, np.ndarray]]
+"""Systems, and in which of their layers"""
+
+
+def _places(found: Places) -> str:
+    """`layer 0 of a`, `layers 0–2 of a, layer 1 of b and 3 more systems`."""
+    said = [f"{_layers(profile, mask)} of {profile.system}" for profile, mask in found[:MOST_SYSTEMS]]
+    rest = len(found) - len(said)
+    return listed([*said, *([f"{rest} more {'systems' if rest > 1 else 'system'}"] if rest else [])])
+
+
+def _systems(found: Places) -> tuple[str, ...]:
+    return tuple(profile.system for profile, _ in found)
 
 
 def _layers(profile: Profile, where: np.ndarray) -> str:

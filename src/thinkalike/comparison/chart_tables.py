@@ -182,6 +182,12 @@ def map_extent(table: pd.DataFrame) -> float:
     return float(max(table["x"].abs().max(), table["y"].abs().max(), 1e-9) * 1.15)
 
 
+def map_aspect(table: pd.DataFrame) -> float:
+    """Height ÷ width of a map with as much room above as beside; not too flat for labels."""
+    height, width = table["y"].abs().max(), table["x"].abs().max()
+    return float(np.clip(height / max(width, 1e-9), 0.45, 1.0)) if height < width else 1.0
+
+
 def unit_maps(coordinates: Floats) -> Floats:
     """Maps (..., n_items, 2) each scaled to −1 … 1: only distances within a map mean anything."""
     middle = (coordinates.min(axis=-2, keepdims=True) + coordinates.max(axis=-2, keepdims=True)) / 2

@@ -121,6 +121,7 @@ def layer_map_chart(
         table if data is None else data,
         systems=systems_of(layers.rows),
         extent=tables.map_extent(table),
+        aspect=tables.map_aspect(table),
         title="" if bare else f"{tables.measure_title(layers.measure)} (stress {layers.stress:.2f})",
         legend=not bare,
         theme=theme,

@@ -36,7 +36,7 @@ def geometry_table(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
 
 
 def _row(name: str, test: GeometryTest, halved: bool, copied: bool) -> tuple[str, ...]:
-    best = f"{test.a}:{test.layer_a} × {test.b}:{test.layer_b}, {number(test.best)}"
+    best = f"{test.layer_a} × {test.layer_b}: {number(test.best)}"
     if np.isfinite(test.q_best):
         best += f" ({p_text(test.q_best)})"
     return (

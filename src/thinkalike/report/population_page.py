@@ -16,13 +16,14 @@ import thinkalike
 from thinkalike.charts.theme import FONT, THEMES
 from thinkalike.errors import InvalidInput
 from thinkalike.files import plain, write_text
-from thinkalike.populations.between_models import FEATURES, between_models
+from thinkalike.populations.between_models import FEATURES, between_models, distance_of
 from thinkalike.populations.fact_table import fact_table
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.model_maps import ModelMap, model_map
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.why import FEWEST, Why, why
 from thinkalike.report.page import TEMPLATES, asset, css_variables, environment
+from thinkalike.report.population_answer import population_answer, stress_in_words
 from thinkalike.types import Json
 from thinkalike.wording import readable
 
@@ -88,7 +89,9 @@ def render_population(
         by=by,
         reference=fingerprints[0].reference,
         n_models=len(found.names),
-        stress=placed.stress,
+        answer=population_answer(found, tree, reasons),
+        about=f"distance: {distance_of(by).about}".replace("τ_w", "weighted τ"),
+        faithful=stress_in_words(placed.stress),
         reasons=None if reasons is None else _reasons(reasons),
         left_out={} if reasons is None else reasons.left_out,
         css=asset("report.css"),

@@ -35,7 +35,9 @@ const Charts = (() => {
     return { ...spec, width, height: height(box), autosize: { type: "fit", contains: "padding" } };
   }
 
-  const height = (box) => Math.round(Math.floor(box.clientWidth) * Number(box.dataset.ratio));
+  // Height ÷ width: of the box, or what the chart itself says.
+  const ratio = (box) => (box.dataset.ratio === "own" ? source(box).spec.usermeta.ratio : Number(box.dataset.ratio));
+  const height = (box) => Math.round(Math.floor(box.clientWidth) * ratio(box));
 
   // The place of a chart that is not drawn yet, so that nothing jumps when it is.
   function reserve(box) {

@@ -23,65 +23,95 @@ function colour(fact, k) {
   return fact === null ? "var(--accent)" : `var(--feature-${levels(fact).indexOf(DATA.facts[fact][k])})`;
 }
 
-function drawMap() {
-  const drawing = byId("map-drawing"), size = 640, n = DATA.names.length;
+// Room for a drawing: as wide as its place, up to a limit.
+function room(drawing, most) {
+  return Math.max(240, Math.min(most, drawing.parentElement.clientWidth));
+}
+
+function sized(drawing, width, height) {
   drawing.replaceChildren();
-  drawing.setAttribute("viewBox", `0 0 ${size} ${size}`);
-  drawing.setAttribute("width", size);
-  drawing.setAttribute("height", size);
-  const reach = 1.15 * Math.max(1e-9, ...DATA.map.places.flat().map(Math.abs));
-  const at = (v) => size / 2 + (v / reach) * (size / 2);
+  drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  drawing.setAttribute("width", width);
+  drawing.setAttribute("height", height);
+}
+
+const FEW = 60; // models that all have their names and ellipses
+function drawMap() {
+  const drawing = byId("map-drawing"), size = room(drawing, 640), n = DATA.names.length;
+  sized(drawing, size, size);
+  const reach = 1.2 * Math.max(1e-9, ...DATA.map.places.flat().map(Math.abs));
+  const scale = size / 2 / reach, own = Number(byId("model").value);
+  const points = DATA.map.places.map(([x, y]) => [size / 2 + x * scale, size / 2 - y * scale]);
   const fact = byId("colour").value === "" ? null : byId("colour").value;
-  DATA.map.places.forEach(([x, y], k) => {
+  points.forEach(([x, y], k) => {
+    if (n > FEW && k !== own) return;
     const [a, b, angle] = DATA.map.ellipses[k];
-    const scale = size / 2 / reach;
-    mark(drawing, "ellipse", {
-      cx: at(x), cy: at(-y), rx: a * scale, ry: b * scale,
-      transform: `rotate(${(-angle * 180) / Math.PI} ${at(x)} ${at(-y)})`,
-    });
+    const transform = `rotate(${(-angle * 180) / Math.PI} ${x} ${y})`;
+    mark(drawing, "ellipse", { cx: x, cy: y, rx: a * scale, ry: b * scale, transform });
   });
-  DATA.map.places.forEach(([x, y], k) => {
-    const point = mark(drawing, "circle", { cx: at(x), cy: at(-y), r: n > 60 ? 4 : 6, tabindex: 0, role: "button" });
+  points.forEach(([x, y], k) => {
+    const point = mark(drawing, "circle", { cx: x, cy: y, r: n > FEW ? 4 : 6, tabindex: 0, role: "button" });
     point.style.fill = colour(fact, k);
-    if (k === Number(byId("model").value)) point.classList.add("chosen");
+    if (k === own) point.classList.add("chosen");
     mark(point, "title", {}, DATA.names[k]);
     point.addEventListener("click", () => choose(k));
     point.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(k); });
-    const side = at(x) > 0.7 * size ? { x: at(x) - 8, "text-anchor": "end" } : { x: at(x) + 8 };
-    if (n <= 60) mark(drawing, "text", { ...side, y: at(-y) + 4 }, DATA.names[k]);
   });
+  names(drawing, points, n > FEW ? [own, ...nearest(own, 5)] : DATA.names.map((_, k) => k), size);
   byId("legend").replaceChildren(...levels(fact).map((level, k) => {
-    const made = document.createElement("span");
-    made.textContent = `● ${level}  `;
-    made.style.color = `var(--feature-${k})`;
+    const made = document.createElement("span"), key = document.createElement("i");
+    made.className = "chip";
+    key.style.background = `var(--feature-${k})`;
+    made.append(key, level);
     return made;
   }));
 }
 
+// Names beside their points, where they meet no other name and no point; the rest are told on touch.
+function names(drawing, points, shown, size) {
+  const taken = points.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]);
+  const free = (box) => box[0] >= 0 && box[2] <= size && !taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3]);
+  shown.forEach((k) => {
+    const [x, y] = points[k], text = mark(drawing, "text", { x, y }, DATA.names[k]), wide = text.getComputedTextLength();
+    const places = [[x + 9, y + 4], [x - 9 - wide, y + 4], [x - wide / 2, y - 10], [x - wide / 2, y + 18]];
+    const at = places.find(([left, base]) => free([left, base - 9, left + wide, base + 3]));
+    if (!at) return text.remove();
+    text.setAttribute("x", at[0]);
+    text.setAttribute("y", at[1]);
+    taken.push([at[0], at[1] - 9, at[0] + wide, at[1] + 3]);
+  });
+}
+
+const SURE = 0.5; // of the draws: forks below it have no number
 function drawTree() {
-  const drawing = byId("tree-drawing"), n = DATA.names.length, row = 16, left = 220, width = 420;
+  const drawing = byId("tree-drawing"), n = DATA.names.length, row = 17, whole = room(drawing, 640);
+  sized(drawing, whole, n * row + 10);
+  const labels = DATA.tree.order.map((k) => mark(drawing, "text", { "text-anchor": "end" }, DATA.names[k]));
+  const left = Math.min(whole / 2, 12 + Math.max(...labels.map((one) => one.getComputedTextLength())));
   const top = Math.max(1e-9, ...DATA.tree.heights.flat());
-  drawing.setAttribute("viewBox", `0 0 ${left + width + 30} ${n * row + 10}`);
-  drawing.setAttribute("width", left + width + 30);
-  drawing.setAttribute("height", n * row + 10);
-  const x = (height) => left + (height / top) * width, y = (place) => (place + 0.5) * row;
+  const x = (height) => left + (height / top) * (whole - left - 34), y = (place) => (place + 0.5) * row;
+  labels.forEach((label, place) => {
+    label.setAttribute("x", left - 6);
+    label.setAttribute("y", y(place) + 4);
+    label.addEventListener("click", () => choose(DATA.tree.order[place]));
+  });
   DATA.tree.heights.forEach((heights, k) => {
     const path = heights.map((h, c) => `${c ? "L" : "M"}${x(h)},${y(DATA.tree.places[k][c])}`).join("");
     mark(drawing, "path", { d: path });
     const support = DATA.tree.support[k], middle = (DATA.tree.places[k][1] + DATA.tree.places[k][2]) / 2;
-    if (support !== null) mark(drawing, "text", { x: x(heights[1]) + 3, y: y(middle) + 3, class: "quiet" }, support.toFixed(2));
+    if (support !== null && support >= SURE && k < n - 2) // the last fork holds all models
+      mark(drawing, "text", { x: x(heights[1]) + 3, y: y(middle) - 2, class: "quiet" }, `${Math.round(100 * support)} %`);
   });
-  DATA.tree.order.forEach((k, place) => {
-    const name = mark(drawing, "text", { x: left - 6, y: y(place) + 4, "text-anchor": "end" }, DATA.names[k]);
-    name.addEventListener("click", () => choose(k));
-  });
+}
+
+function nearest(own, most) {
+  return DATA.names.map((_, k) => k).filter((k) => k !== own)
+    .sort((a, b) => DATA.distances[own][a] - DATA.distances[own][b]).slice(0, most);
 }
 
 function showNearest() {
   const own = Number(byId("model").value);
-  const order = DATA.names.map((_, k) => k).filter((k) => k !== own)
-    .sort((a, b) => DATA.distances[own][a] - DATA.distances[own][b]).slice(0, 10);
-  byId("nearest").replaceChildren(...order.map((k) => {
+  byId("nearest").replaceChildren(...nearest(own, 10).map((k) => {
     const row = document.createElement("tr"), link = document.createElement("a");
     link.href = address(own, k);
     link.textContent = "see this pair";
@@ -122,13 +152,14 @@ function tau(x, y) {
 
 function drawPair() {
   const a = Number(byId("first").value), b = Number(byId("second").value), drawing = byId("pair-drawing");
-  const rows = DATA.importance[a], columns = DATA.importance[b], size = 24, left = 60, top = 40;
-  drawing.replaceChildren();
-  drawing.setAttribute("width", left + columns.length * size + 10);
-  drawing.setAttribute("height", top + rows.length * size + 10);
+  const rows = DATA.importance[a], columns = DATA.importance[b], left = 60, top = 24;
+  const size = Math.max(8, Math.min(24, (room(drawing, 900) - left - 10) / columns.length));
+  sized(drawing, left + columns.length * size + 10, top + rows.length * size + 10);
+  byId("pair-axes").textContent = `Down: layers of ${DATA.names[a]}. Across: layers of ${DATA.names[b]}.`;
   let total = 0, count = 0, best = [-2, 0, 0];
+  const every = Math.ceil(14 / size); // ticks that have room
   rows.forEach((x, i) => {
-    mark(drawing, "text", { x: left - 6, y: top + i * size + 16, "text-anchor": "end" }, DATA.layers[a][i]);
+    if (i % every === 0) mark(drawing, "text", { x: left - 6, y: top + (i + 0.5) * size + 4, "text-anchor": "end" }, DATA.layers[a][i]);
     columns.forEach((y, j) => {
       const value = tau(x, y);
       if (Number.isFinite(value)) { total += value; count++; }
@@ -139,29 +170,38 @@ function drawPair() {
       mark(cell, "title", {}, `${DATA.names[a]}:${DATA.layers[a][i]} and ${DATA.names[b]}:${DATA.layers[b][j]}: ${value.toFixed(2)}`);
     });
   });
-  columns.forEach((_, j) => mark(drawing, "text", { x: left + j * size + 12, y: top - 6, "text-anchor": "middle" }, DATA.layers[b][j]));
+  columns.forEach((_, j) => j % every === 0 && mark(drawing, "text", { x: left + (j + 0.5) * size, y: top - 6, "text-anchor": "middle" }, DATA.layers[b][j]));
   const first = (values) => DATA.features[values.indexOf(Math.max(...values))];
   const [value, i, j] = best;
   byId("pair-answer").textContent =
-    `Mean τ_w ${(total / count).toFixed(2)} over all pairs of layers. Most alike: ${DATA.names[a]}:${DATA.layers[a][i]} and ` +
-    `${DATA.names[b]}:${DATA.layers[b][j]} (${value.toFixed(2)}), which care most about ${first(rows[i])} and ${first(columns[j])}.`;
+    `Mean weighted τ ${(total / count).toFixed(2)} over all pairs of layers. Most alike: ${DATA.names[a]}:${DATA.layers[a][i]} and ` +
+    `${DATA.names[b]}:${DATA.layers[b][j]} (${value.toFixed(2)}), which care most about ${[...new Set([first(rows[i]), first(columns[j])])].join(" and ")}.`;
 }
 
-// One canvas instead of a mark for each pair: 200 models have 40,000 of them.
+// One canvas instead of a mark for each pair: 200 models have 40,000 of them. Few models have their names beside it.
 function drawMatrix() {
-  const drawing = byId("matrix-drawing"), order = DATA.tree.order, n = order.length;
-  const cell = Math.max(2, Math.min(16, Math.floor(640 / n))), pen = drawing.getContext("2d");
-  drawing.width = drawing.height = cell * n;
+  const drawing = byId("matrix-drawing"), order = DATA.tree.order, n = order.length, pen = drawing.getContext("2d");
+  const style = getComputedStyle(document.documentElement), font = `11px ${style.getPropertyValue("--font")}`, whole = room(drawing, 640);
+  pen.font = font;
+  const widest = 8 + Math.max(...DATA.names.map((name) => pen.measureText(name).width));
+  const left = n <= 40 && widest < whole / 2 ? widest : 0, cell = Math.max(1, Math.min(18, (whole - left) / n)), sharp = devicePixelRatio || 1;
+  drawing.style.width = `${left + cell * n}px`;
+  drawing.style.height = `${cell * n}px`;
+  drawing.width = Math.ceil((left + cell * n) * sharp);
+  drawing.height = Math.ceil(cell * n * sharp);
+  pen.scale(sharp, sharp);
   const top = Math.max(1e-9, ...DATA.distances.map((row) => Math.max(...row)));
-  pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent") || "#246";
+  pen.fillStyle = style.getPropertyValue("--accent") || "#246";
   order.forEach((a, i) => order.forEach((b, j) => {
     pen.globalAlpha = Math.max(0, 1 - DATA.distances[a][b] / top);
-    pen.fillRect(j * cell, i * cell, cell, cell);
+    pen.fillRect(left + j * cell, i * cell, cell, cell);
   }));
+  pen.globalAlpha = 1;
+  Object.assign(pen, { font, fillStyle: style.getPropertyValue("--ink"), textAlign: "right", textBaseline: "middle" });
+  if (left) order.forEach((k, i) => pen.fillText(DATA.names[k], left - 6, (i + 0.5) * cell));
   const at = (event) => {
-    const box = drawing.getBoundingClientRect();
-    const place = (v, size) => Math.min(n - 1, Math.max(0, Math.floor((v / size) * n)));
-    return [order[place(event.clientY - box.top, box.height)], order[place(event.clientX - box.left, box.width)]];
+    const box = drawing.getBoundingClientRect(), place = (v) => Math.min(n - 1, Math.max(0, Math.floor(v / cell)));
+    return [order[place(event.clientY - box.top)], order[place(event.clientX - box.left - left)]];
   };
   drawing.onmousemove = (event) => {
     const [a, b] = at(event);
@@ -184,7 +224,7 @@ function addressed() {
   const known = places.every((k) => k >= 0);
   document.body.classList.toggle("one-pair", known);
   byId("pair-title").textContent = known ? `${DATA.names[places[0]]} and ${DATA.names[places[1]]}` : "A pair";
-  if (!known) return;
+  if (!known) return drawAll();
   ["first", "second"].forEach((id, k) => { byId(id).value = String(places[k]); });
   drawPair();
   scrollTo(0, 0);
@@ -207,10 +247,16 @@ byId("model").addEventListener("change", () => { showNearest(); drawMap(); });
   location.hash = address(Number(byId("first").value), Number(byId("second").value));
 }));
 addEventListener("hashchange", addressed);
-drawMap();
-drawTree();
-drawMatrix();
+function drawAll() {
+  drawMap();
+  drawTree();
+  drawMatrix();
+  drawPair();
+}
+let wide = innerWidth;
+addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; drawAll(); } });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMatrix);
+document.body.classList.toggle("crowded", DATA.names.length > FEW);
 showNearest();
-drawPair();
 addressed();
 document.documentElement.dataset.drawn = "yes";

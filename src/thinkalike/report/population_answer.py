@@ -1,0 +1,72 @@
+"""What the page of a population says first: who is most alike, why, how sure that is; in plain words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from thinkalike.populations.between_models import Distances
+from thinkalike.populations.model_trees import ModelTree
+from thinkalike.populations.why import Why
+from thinkalike.wording import listed, readable
+
+LEVEL = 0.05
+MOST_FACTS = 3
+
+
+def population_answer(found: Distances, tree: ModelTree, reasons: Why | None) -> list[tuple[str, str]]:
+    """Questions with their answers, the most important first."""
+    near, far = _extremes(found)
+    said = [
+        ("Who is alike?", f"{listed(near)} are the most alike, {listed(far)} the least."),
+        ("Why?", _why(reasons)),
+        ("How sure is that?", _sure(near, float(tree.support[0]))),  # the first fork joins the nearest two
+    ]
+    if reasons is not None:
+        said.append(
+            ("What would change it?", "More models: here many facts come together, and cannot be told apart.")
+        )
+    return said
+
+
+def stress_in_words(stress: float) -> str:
+    """How far the places on a map can be trusted."""
+    if stress < 0.1:
+        return f"Two dimensions hold the distances well (stress {stress:.2f})."
+    if stress < 0.2:
+        return f"Two dimensions hold the distances fairly well (stress {stress:.2f})."
+    return f"But two dimensions hold them poorly (stress {stress:.2f}): trust the neighbours below more."
+
+
+def _extremes(found: Distances) -> tuple[list[str], list[str]]:
+    i, j = np.triu_indices(len(found.names), 1)
+    order = np.argsort(found.values[i, j], kind="stable")
+    first, last = ([found.names[i[k]], found.names[j[k]]] for k in (order[0], order[-1]))
+    return first, last
+
+
+def _why(reasons: Why | None) -> str:
+    if reasons is None:
+        return "Not asked: there are too few models, or no facts that differ among them."
+    table = reasons.to_frame()
+    apart, alone = _named(table, "q"), _named(table, "alone")
+    if apart:
+        return f"Models alike in {listed(apart)} are nearer to one another, whatever the other facts."
+    if alone:
+        return f"Models alike in {listed(alone)} are nearer, but the other facts may be the reason."
+    return "No fact about them was found to go with how alike they are."
+
+
+def _named(table: pd.DataFrame, column: str) -> list[str]:
+    """The facts that pass, the most important first, a few at most."""
+    return [
+        readable(str(name)).replace(" + ", " with ") for name in table.loc[table[column] <= LEVEL, "facts"]
+    ][:MOST_FACTS]
+
+
+def _sure(near: list[str], support: float) -> str:
+    if np.isnan(support):
+        return "This distance was not drawn again with other sentences."
+    times = round(100 * support)
+    doubt = "; another pair may well come first" if support < 0.5 else ""
+    return f"With other sentences {listed(near)} stand together in {times} of 100 draws{doubt}."

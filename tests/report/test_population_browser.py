@@ -1,0 +1,90 @@
+"""The page of a population in a real browser: it fits, names stand apart, and a cell leads to its pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+import thinkalike as ta
+from tests.browsing import LAPTOP, PHONE, each, set_scheme, started
+from thinkalike.report.population_page import write_population
+
+pytestmark = pytest.mark.browser
+
+BOX = "((b) => [b.left, b.top, b.right, b.bottom])(e.getBoundingClientRect())"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from started(tmp_path_factory.mktemp("profile"))
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("atlas") / "atlas.html"
+    return write_population(ta.Atlas().fingerprints(), path, n_draws=5, n_permutations=19).as_uri()
+
+
+def shown(browser: Any, address: str, size: tuple[int, int], scheme: str = "light") -> None:
+    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    set_scheme(browser, scheme)
+    browser.get("about:blank")
+    browser.get(address)
+    assert browser.execute_script("return document.documentElement.dataset.drawn") == "yes"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+def test_nothing_runs_out_of_the_side(
+    browser: Any, population: str, size: tuple[int, int], scheme: str
+) -> None:
+    shown(browser, population, size, scheme)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    wide = each(browser, "#map-drawing, #tree-drawing, #matrix-drawing", "e.getBoundingClientRect().right")
+    assert max(wide) <= size[0]
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+def test_no_name_on_the_map_touches_another(browser: Any, population: str, size: tuple[int, int]) -> None:
+    shown(browser, population, size)
+    boxes = each(browser, "#map-drawing text", BOX)
+    assert len(boxes) >= 12  # of 15: those without room are told on touch
+    for (left, top, right, bottom), other in combinations(boxes, 2):
+        apart = right <= other[0] or other[2] <= left or bottom <= other[1] + 3 or other[3] <= top + 3
+        assert apart, (left, top, other)
+
+
+def test_the_answer_is_seen_first(browser: Any, population: str) -> None:
+    shown(browser, population, LAPTOP)
+    bottoms = each(browser, ".answer p, .answer dd", "e.getBoundingClientRect().bottom")
+    assert len(bottoms) == 4
+    assert max(bottoms) < LAPTOP[1]
+
+
+def test_one_click_leads_to_the_page_of_any_pair(browser: Any, population: str) -> None:
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    shown(browser, population, LAPTOP)
+    matrix = browser.find_element(By.ID, "matrix-drawing")
+    browser.execute_script("arguments[0].scrollIntoView()", matrix)
+    ActionChains(browser).move_to_element_with_offset(matrix, 60, -40).click().perform()
+    title = browser.find_element(By.ID, "pair-title").text
+    a, b = title.split(" and ")
+    assert a != b
+    assert browser.current_url.endswith(f"#pair/{a.replace('@', '%40')}/{b.replace('@', '%40')}")
+    assert not browser.find_element(By.ID, "map").is_displayed()
+    assert "Mean weighted τ" in browser.find_element(By.ID, "pair-answer").text
+    browser.get("about:blank")
+    browser.get(f"{population}#pair/nano-gpt2/nano-bert")  # an address that was sent
+    assert browser.find_element(By.ID, "pair-title").text == "nano-gpt2 and nano-bert"
+    browser.find_element(By.CSS_SELECTOR, "#back a").click()
+    assert browser.find_element(By.ID, "map").is_displayed()
+    assert each(browser, "#map-drawing circle", "e.cx.baseVal.value")
+    browser.get("about:blank")
+    browser.get(f"{population}#pair/%/nobody")  # one that names no model
+    assert browser.find_element(By.ID, "map").is_displayed()
