@@ -45,7 +45,7 @@ def test_one_row_for_every_two_systems(sure: Comparison) -> None:
     assert row[2] == f"{test.mean:.2f}".replace("-", "−")
     assert row[3] == f"{test.low:.2f} to {test.high:.2f}".replace("-", "−")
     assert row[5] == f"{test.q:.2g}"
-    assert row[7].startswith(f"alpha:{test.layer_a} × gamma:{test.layer_b}, ")
+    assert row[7].startswith(f"{test.layer_a} × {test.layer_b}: ")
     assert row[7].endswith(f"(p = {test.q_best:.2g})")
     frame = sure.geometry()
     assert list(frame["measure"].unique()) == ["rsa"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -157,6 +158,7 @@ def pass_over_layers(
     keep_vectors: bool = False,
     sentences: SentencePlan | None = None,
     root: Path | None = None,
+    looking: Callable[[Look, LayerTask], LookedAt] | None = None,
 ) -> tuple[list[Profile], dict[str, tuple[Profile, ...]], Geometry]:
     """The profiles of all systems, those of their untrained copies, and the geometry of the systems.
 
@@ -169,6 +171,7 @@ def pass_over_layers(
     keep_vectors : whether further measures will need the layers, which are kept if they have room.
     sentences : what is left out and what changes places, for the certainty of RSA.
     root : the run directory, if there is one, where workers share what is too large for a message.
+    looking : how a layer is looked at here, such as one that remembers; never on workers.
     """
     everyone = [*systems, *chain(*(copies or {}).values())]
     bare = replace(plan, resampling=None)
@@ -195,7 +198,7 @@ def pass_over_layers(
     with ExitStack() as stack:
         ranked = stack.enter_context(RankedLayers(len(rows), look.pairs))
         ranked_copies = stack.enter_context(RankedLayers(len(copied), look.few))
-        for task, found in zip(tasks, _looked(look, stimuli, tasks, root, stack), strict=True):
+        for task, found in zip(tasks, _looked(look, looking, stimuli, tasks, root, stack), strict=True):
             system, layers = task.activations.system, task.activations.layers
             if isinstance(found, Failure):
                 failures[f"{system}:{task.layer}"] = found.reason
@@ -251,12 +254,18 @@ def _wanted(
 
 
 def _looked(
-    look: Look, stimuli: Stimuli, tasks: Sequence[LayerTask], root: Path | None, stack: ExitStack
+    look: Look,
+    looking: Callable[[Look, LayerTask], LookedAt] | None,
+    stimuli: Stimuli,
+    tasks: Sequence[LayerTask],
+    root: Path | None,
+    stack: ExitStack,
 ) -> Iterator[LookedAt | Failure]:
     """What is found of each layer, here or on workers."""
     engine = engine_for("fit")
-    if engine is None:
-        yield from stream_in_order(look, tasks, description="Looking at layers", threads=cores())
+    if engine is None or looking is not None:
+        own = look if looking is None else partial(looking, look)
+        yield from stream_in_order(own, tasks, description="Looking at layers", threads=cores())
         return
     from thinkalike.comparison.tasks import look_on_workers, shared_folder
 

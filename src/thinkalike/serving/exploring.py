@@ -1,9 +1,8 @@
-"""A run under other choices: fewer layers, features or items, another distance; fitted anew each time."""
+"""A run under other choices of layers, features, items or distance: what they change is fitted anew."""
 
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,17 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.activations.store import Activations
-from thinkalike.comparison import compare
-from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.concluding import plan_options
 from thinkalike.comparison.items import subset_activations
+from thinkalike.comparison.layerpass import pass_over_layers
+from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.pairs.distances import DISTANCES
 from thinkalike.report.page import page_data
 from thinkalike.report.pairs import picks
 from thinkalike.report.summary import Summary, summarise
 from thinkalike.serving.questions import Choices, Question
+from thinkalike.serving.remembering import LayerMemory
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Json
 
@@ -41,6 +42,7 @@ class RunExplorer:
         self.comparison = comparison
         self.choices = _choices(comparison)
         self._lock = threading.Lock()
+        self._memory = LayerMemory()
         self._view: Callable[[Question], Json] = lru_cache(KEPT_VIEWS)(self._make_view)
 
     @classmethod
@@ -57,6 +59,11 @@ class RunExplorer:
     def first(self) -> tuple[Summary, Json]:
         """The run itself: what its report says, and what its page draws."""
         return summarise(self.comparison), page_data(self.comparison)
+
+    def prepare(self) -> None:
+        """Look at every layer as in the run, so that the first question finds them."""
+        every = tuple((name, tuple(layers)) for name, layers in self.choices.layers.items())
+        self.view(Question(every, tuple(self.choices.features), self.choices.distance))
 
     def view(self, question: Question) -> Json:
         """The comparison that a question asks for, as the page draws it."""
@@ -85,9 +92,12 @@ class RunExplorer:
             changes["groups"] = None  # they may name features that are left out
         options = plan_options(run.settings, changes)
         systems = [_layers(run.activations[name], layers, stimuli) for name, layers in question.layers]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CautionWarning)  # the page shows them
-            return compare({one.system: one for one in systems}, stimuli, null=0, **options)
+        plan = plan_profiles(stimuli, **options)
+        choice = (question.where, question.quick)
+        looking = self._memory.looking(choice, question.distance, tuple(stimuli.features))
+        profiles, _, geometry = pass_over_layers(stimuli, systems, plan, looking=looking)
+        about = {**plan.settings, "extraction": run.settings.get("extraction", {})}
+        return assemble(stimuli, profiles, systems, geometry, plan, settings=about)
 
 
 def _choices(comparison: Comparison) -> Choices:

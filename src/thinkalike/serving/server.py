@@ -7,14 +7,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thinkalike.errors import InvalidInput, MissingExtra, StoreError
+from thinkalike.errors import InvalidInput, MissingExtra, StoreError, ThinkalikeError
 from thinkalike.options import whole_number
 
 if TYPE_CHECKING:
+    from thinkalike.serving.exploring import RunExplorer
     from thinkalike.serving.pages import Explorer
 
 HOST = "127.0.0.1"
@@ -62,6 +63,7 @@ def serving(source: str | os.PathLike[str] | None = None, *, port: int = 0) -> I
     try:
         import uvicorn
 
+        from thinkalike.serving.exploring import RunExplorer
         from thinkalike.serving.pages import application
     except ModuleNotFoundError as error:
         raise MissingExtra.needed(error.name or "uvicorn", "serve") from None
@@ -82,6 +84,8 @@ def serving(source: str | os.PathLike[str] | None = None, *, port: int = 0) -> I
         server = uvicorn.Server(options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
+        if isinstance(explorer, RunExplorer):
+            threading.Thread(target=_prepare, args=(explorer,), daemon=True).start()
         try:
             while not server.started and thread.is_alive():
                 time.sleep(0.01)
@@ -89,6 +93,12 @@ def serving(source: str | os.PathLike[str] | None = None, *, port: int = 0) -> I
         finally:
             server.should_exit = True
             thread.join(timeout=10)
+
+
+def _prepare(explorer: RunExplorer) -> None:
+    """Ahead of the first question; what is wrong will be said when it is asked."""
+    with suppress(ThinkalikeError):
+        explorer.prepare()
 
 
 def explorer_of(source: str | os.PathLike[str] | None) -> Explorer:
