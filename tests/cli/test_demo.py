@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,15 @@ def test_the_demo_compares_its_models(
     monkeypatch.setattr("thinkalike.systems.bundled.names", lambda: names)
     arguments = ["demo", "--out", str(tmp_path / "demo"), "--sentences", "40", "--resamples", "3"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    first, *_ = result.stderr.splitlines()
+    assert re.fullmatch(
+        r"Comparing .* on \d+ words of 40 sentences, offline: under 3 minutes on two cores\.", first
+    )
     assert "Report:" in result.stdout
+    words = re.search(r"on (\d+) words", first)
+    assert words is not None
+    log = (tmp_path / "demo" / "log.txt").read_text(encoding="utf-8")
+    assert f"(and 10 untrained copies of each) × {words[1]} items: " in log  # the same figures
     made = Comparison.load(tmp_path / "demo")
     assert made.systems == names
     assert made.controls is not None

@@ -136,3 +136,12 @@ def test_a_figure_is_as_wide_as_a_column(column: str, millimetres: float) -> Non
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(UnknownName, match="single"):
         column_width("triple")
+
+
+def test_every_font_of_every_figure_is_in_its_file(small: Comparison, tmp_path: Path) -> None:
+    """Or a journal's printer takes another."""
+    for path in write_figures(small, tmp_path, format="pdf", width="single"):
+        objects = path.read_bytes().split(b"endobj")
+        described = [one for one in objects if b"/Type/FontDescriptor" in one.replace(b" ", b"")]
+        assert described, path
+        assert all(re.search(rb"/FontFile[23]?\b", one) for one in described), path

@@ -222,7 +222,13 @@ def look_ahead(
         place=place,
         memory_free=None if free is None else free + _used(),
         disk_free=free_disk(place),
-        about={"systems": len(sizes), "layers": len(widths), "items": len(stimuli), "known": known},
+        about={
+            "systems": len(sizes),
+            "layers": len(widths),
+            "copies": 0 if compared is None else compared.copies,
+            "items": len(stimuli),
+            "known": known,
+        },
     )
 
 

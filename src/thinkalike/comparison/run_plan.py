@@ -143,7 +143,9 @@ class RunPlan:
         time = "time not known beforehand" if known is None else duration(known)
         time = time if known is None or known < 1 else f"about {time}"
         n, side = self.about.get("layers"), self.workers
-        layers = "" if n is None else f"{n:,} layers × {self.about['items']:,} items: "
+        copies = self.about.get("copies", 0)
+        beside_copies = f" (and {copies} untrained copies of each)" if copies else ""
+        layers = "" if n is None else f"{n:,} layers{beside_copies} × {self.about['items']:,} items: "
         beside = f" on {side} workers" if side > 1 else ""
         return f"{layers}{time}{beside}, {size(self.memory)} of memory, {size(self.disk)} on disk."
 
