@@ -9,6 +9,7 @@ from thinkalike.encoding.importance import make_feature_sets
 from thinkalike.encoding.settings import make_settings
 from thinkalike.encoding.solvers import solve_nonnegative, solve_nonnegative_many
 from thinkalike.encoding.strengths import plan_strengths, strengths
+from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.feature_coding import code_features
 
 
@@ -21,8 +22,8 @@ def table():
     return pd.DataFrame({"gender": gender, "kind": rng.choice(list("abcd"), 60), "length": length})
 
 
-def on_pairs(table, X, items, *, ordered):
-    """The same coefficients from a matrix of pairs, by least squares."""
+def on_pairs(table, X, items, *, ordered, item_effects=False):
+    """The same coefficients from a matrix of pairs, by least squares; also with a column for every item."""
     i, j = (items[k] for k in np.triu_indices(len(items), k=1))
     y = ((X[i] - X[j]) ** 2).sum(axis=1)
     columns, steps = [], []
@@ -45,20 +46,47 @@ def on_pairs(table, X, items, *, ordered):
         for name in table
         if table[name].isna().any()
     ]
-    design = np.stack([np.ones(len(y)), *columns, *presences], axis=1)
+    own = [(i == item) * 1.0 + (j == item) for item in items] if item_effects else [np.ones(len(y))]
+    design = np.stack([*columns, *presences, *own], axis=1)
     found = np.linalg.lstsq(design, y, rcond=None)[0]
-    return found[1 : 1 + len(columns)] * np.array(steps) / found[0]
+    shared = len(columns) + len(presences)
+    noise = (y - design[:, :shared] @ found[:shared]).mean()
+    return found[: len(columns)] * np.array(steps) / noise
 
 
+@pytest.mark.parametrize("item_effects", [False, True])
 @pytest.mark.parametrize("ordered", ["indicator", "minmax"])
-def test_strengths_are_least_squares_over_pairs_with_presence_set_apart(table, ordered):
+def test_strengths_are_least_squares_over_pairs_with_presence_set_apart(table, ordered, item_effects):
     X = np.random.default_rng(0).normal(size=(60, 7)) + 3 * (table["kind"] == "a").to_numpy()[:, None]
     fold = np.arange(60) % 3
     differences = code_features(table, ordered=ordered)
-    plan = plan_strengths(differences, make_feature_sets(differences.names), fold)
+    sets = make_feature_sets(differences.names)
+    plan = plan_strengths(differences, sets, fold, own_effects=item_effects)
     found = strengths(plan, layer_target(X, make_settings(ordered=ordered), 60))
-    expected = [on_pairs(table, X, np.flatnonzero(fold != k), ordered=ordered) for k in range(3)]
+    expected = [
+        on_pairs(table, X, np.flatnonzero(fold != k), ordered=ordered, item_effects=item_effects)
+        for k in range(3)
+    ]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_with_item_effects_the_lengths_of_vectors_move_no_feature():
+    """Vectors of a rare level are longer, along an axis of their own: its levels lie no further apart."""
+    rng = np.random.default_rng(6)
+    rare = rng.random(600) < 0.2
+    X = rng.normal(size=(600, 20)) * np.where(rare, 1.5, 1.0)[:, None]
+    differences = code_features(pd.DataFrame({"rare": rare}))
+    sets, target = make_feature_sets(differences.names), layer_target(X, make_settings(), 600)
+    assert strengths(plan_strengths(differences, sets), target)[0, 0] > 0.2
+    assert abs(strengths(plan_strengths(differences, sets, own_effects=True), target)[0, 0]) < 0.01
+
+
+def test_item_effects_need_a_transform_of_the_vectors():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    differences = code_features(pd.DataFrame({"a": np.arange(20) % 2}))
+    plan = plan_strengths(differences, make_feature_sets(differences.names), own_effects=True)
+    with pytest.raises(InvalidInput, match="Item effects need a distance that is a transform of X"):
+        strengths(plan, layer_target(X, make_settings(distance="manhattan"), 20))
 
 
 def test_a_strength_does_not_know_how_often_a_feature_differs():

@@ -10,7 +10,7 @@ import pytest
 import thinkalike as ta
 from benchmarks.calibration.changes import WORLDS
 from thinkalike.errors import InvalidInput
-from thinkalike.populations.layer_changes import holm, parted_strengths, strength_changes
+from thinkalike.populations.layer_changes import holm, parted_strengths, plan_changes, strength_changes
 from thinkalike.stimuli import Stimuli
 
 
@@ -48,9 +48,10 @@ def test_strengths_without_a_part_are_those_of_the_others(stimuli: Stimuli) -> N
     from thinkalike.inference.jackknife import left_out
 
     kept = next(left_out(sentences_of(stimuli), len(stimuli)))
-    found = parted_strengths(acts, stimuli)
+    found = parted_strengths(acts, plan_changes(stimuli))
     some = stimuli.subset(kept)
-    alone = parted_strengths(ta.Activations.from_arrays({1: base[1][kept]}, system="x", stimuli=some), some)
+    of_some = ta.Activations.from_arrays({1: base[1][kept]}, system="x", stimuli=some)
+    alone = parted_strengths(of_some, plan_changes(some))
     np.testing.assert_allclose(found.without[1][0], alone.whole[1], rtol=1e-8)
 
 
@@ -61,7 +62,7 @@ def test_holm_by_hand() -> None:
 def test_the_change_is_the_difference_of_strengths(stimuli: Stimuli) -> None:
     base, tuned = WORLDS[0].states(stimuli, np.random.default_rng(3))
     first, second = (
-        parted_strengths(ta.Activations.from_arrays(X, system="x", stimuli=stimuli), stimuli)
+        parted_strengths(ta.Activations.from_arrays(X, system="x", stimuli=stimuli), plan_changes(stimuli))
         for X in (base, tuned)
     )
     frame = strength_changes(first, second).set_index(["layer", "feature"])

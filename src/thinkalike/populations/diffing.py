@@ -16,7 +16,7 @@ from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer, find_row
 from thinkalike.options import one_name
-from thinkalike.populations.layer_changes import parted_strengths, strength_changes
+from thinkalike.populations.layer_changes import parted_strengths, plan_changes, strength_changes
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts
 from thinkalike.wording import layer_range, listed, readable
@@ -118,7 +118,8 @@ def diff(
             f"{first.system} has {len(first.layers)} layers and {second.system} {len(second.layers)}, or "
             "layers of other names: a layer of one has no partner in the other. Use ta.compare."
         )
-    changes = strength_changes(*(parted_strengths(one, stimuli, seed=seed) for one in (first, second)))
+    plan = plan_changes(stimuli, seed=seed)
+    changes = strength_changes(*(parted_strengths(one, plan) for one in (first, second)))
     return Difference(first.system, second.system, _moved(first, second, stimuli, resamples, seed), changes)
 
 

@@ -2,7 +2,9 @@ r"""What changed between two states of a model: the strength of every feature, l
 
 A feature's strength is what it does to the squared distance of two items, in units of what items alike in
 everything differ by (`encoding.strengths`). Importance would not do: one feature that gains takes importance
-from all others. Both states lose the same sentences, part by part, so that what they share cancels:
+from all others. Every item has a number of its own in the regression (`encoding.item_effects`), for the
+lengths of vectors would move features that are unevenly spread. Both states lose the same sentences, part by
+part, so that what they share cancels:
 
     t = (s' − s) / SE,   SE² = (G − 1)/G · Σ_g (Δ₍g₎ − Δ̄)²,   G − 1 degrees of freedom.
 
@@ -21,7 +23,7 @@ from scipy.stats import t as student
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.geometry_similarity import sentences_of
 from thinkalike.encoding.importance import make_feature_sets
-from thinkalike.encoding.strengths import plan_strengths, strengths
+from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.inference.jackknife import jackknife_error, left_out
 from thinkalike.labels import Floats, Layer
 from thinkalike.measures.inputs import as_layer
@@ -46,20 +48,34 @@ class PartedStrengths(NamedTuple):
     without: Mapping[Layer, Floats]
 
 
-def parted_strengths(activations: Activations, stimuli: Stimuli, *, seed: int = 0) -> PartedStrengths:
-    """Strengths from all sentences, and without each of 20 parts of them."""
+class ChangePlan(NamedTuple):
+    """What is the same for all states that are shown the same stimuli; made by `plan_changes`."""
+
+    features: tuple[str, ...]
+    whole: StrengthPlan
+    parts: StrengthPlan
+
+
+def plan_changes(stimuli: Stimuli, *, seed: int = 0) -> ChangePlan:
+    """Deal the sentences into 20 parts, each of which is left out in turn."""
     coded = code_features(stimuli.features)
     coded = coded.without(constant_among(coded))
     part = np.zeros(len(stimuli), dtype=np.int64)
     for g, kept in enumerate(left_out(sentences_of(stimuli), len(stimuli), seed=seed)):
         part[np.setdiff1d(np.arange(len(stimuli)), kept)] = g
     sets = make_feature_sets(coded.names)
-    of_all, of_parts = plan_strengths(coded, sets), plan_strengths(coded, sets, part)
+    of_all, of_parts = (plan_strengths(coded, sets, fold, own_effects=True) for fold in (None, part))
+    return ChangePlan(coded.names, of_all, of_parts)
+
+
+def parted_strengths(activations: Activations, plan: ChangePlan) -> PartedStrengths:
+    """Strengths from all sentences, and without each part of them."""
     whole, without = {}, {}
     for layer in activations.layers:
         target = make_target(as_layer(activations[layer], f"{activations.system}:{layer}"), "euclidean")
-        whole[layer], without[layer] = strengths(of_all, target)[0], strengths(of_parts, target)
-    return PartedStrengths(coded.names, whole, without)
+        whole[layer] = strengths(plan.whole, target)[0]
+        without[layer] = strengths(plan.parts, target)
+    return PartedStrengths(plan.features, whole, without)
 
 
 def strength_changes(before: PartedStrengths, after: PartedStrengths) -> pd.DataFrame:

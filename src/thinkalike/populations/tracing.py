@@ -15,7 +15,12 @@ from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
 from thinkalike.populations.diffing import LEVEL, as_activations
-from thinkalike.populations.layer_changes import parted_strengths, strength_changes
+from thinkalike.populations.layer_changes import (
+    PartedStrengths,
+    parted_strengths,
+    plan_changes,
+    strength_changes,
+)
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Chart, Facts
 
@@ -98,17 +103,23 @@ def trace(
     if len(layers) > 1:
         raise InvalidInput("The checkpoints have different layers: give those of one model.")
     steps = _steps(tuple(found))
-    parted = {name: parted_strengths(one, stimuli, seed=seed) for name, one in found.items()}
+    plan = plan_changes(stimuli, seed=seed)
+    parted = {name: parted_strengths(one, plan) for name, one in found.items()}
     rows = [
         {"checkpoint": name, "step": step, "layer": layer, "feature": feature, "strength": value}
         for (name, one), step in zip(parted.items(), steps, strict=True)
         for layer, values in one.whole.items()
         for feature, value in zip(one.features, values, strict=True)
     ]
+    return Trace(tuple(found), steps, pd.DataFrame(rows), changes_along(parted))
+
+
+def changes_along(parted: Mapping[str, PartedStrengths]) -> pd.DataFrame:
+    """The changes from each checkpoint to the next, Holm's correction within each step."""
     changes = [
         strength_changes(parted[a], parted[b]).assign(**{"from": a, "to": b}) for a, b in pairwise(parted)
     ]
-    return Trace(tuple(found), steps, pd.DataFrame(rows), pd.concat(changes, ignore_index=True))
+    return pd.concat(changes, ignore_index=True)
 
 
 def _steps(names: Sequence[str]) -> tuple[float, ...]:
