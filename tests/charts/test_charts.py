@@ -330,3 +330,11 @@ def _color_scales(spec: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(spec, list):
         for value in spec:
             yield from _color_scales(value)
+
+
+@pytest.mark.parametrize("name", ["one", "a name that is longer than its few layers have room for"])
+def test_names_of_systems_are_drawn_whole(name: str) -> None:
+    systems = ((name, ("0", "1")), ("two", ("V1", "V2", "IT")))
+    chart = similarity_matrix(cells(), systems=systems, domain=(-1, 1), label="τ_w", diverging=True)
+    drawn = vl_convert.vegalite_to_svg(themed(chart).to_dict())
+    assert drawn.count(f">{name}<") == 2  # above and beside, nothing cut

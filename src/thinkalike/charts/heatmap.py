@@ -12,6 +12,11 @@ from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered
 from thinkalike.labels import group_of
 from thinkalike.types import Json
 
+SIDE = 380
+"""Pixels of a matrix, about"""
+LETTER = 6.5
+"""Pixels of a letter of a system's name, about"""
+
 
 def similarity_matrix(
     data: Data,
@@ -60,7 +65,7 @@ def similarity_matrix(
             ring.mark_rect(fillOpacity=0, strokeWidth=width, stroke=color)
             for color, width in ((theme.surface, 6), (theme.ink, 2.5))
         ]
-    side = n * max(2, round(380 / n))  # whole pixels for every cell, or hairlines show between them
+    side = n * max(2, round(SIDE / n))  # whole pixels for every cell, or hairlines show between them
     chart = layered(*parts, width=side, height=side, title=title)
     if selectable:
         chart = chart.add_params(alt.param(name="row", value=-1), alt.param(name="column", value=-1))
@@ -190,11 +195,18 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     name = alt.Chart(names).encode(text="name:N")
     tick = alt.Chart(ticks).encode(text="name:N")
     across, down = alt.X("middle:Q", axis=None), alt.Y("middle:Q", axis=None)
-    large: Json = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
+    cut: Json = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
+    level: Json = {"baseline": "bottom", "dy": -17, **cut}
+    above, beside = level, {**level, "angle": 270}
+    if (
+        names["name"].str.len() * LETTER > names["share"] * SIDE
+    ).any():  # whole, where there is no room for all
+        above = {"fontSize": 12, "align": "left", "baseline": "middle", "angle": 315, "dx": 18, "dy": -4}
+        beside = {"fontSize": 12, "align": "right", "baseline": "middle", "dx": -17}
     small: Json = {"fontSize": 9, "color": theme.muted}
     return [
-        name.mark_text(baseline="bottom", dy=-17, **large).encode(x=across, y=alt.value(0)),
-        name.mark_text(baseline="bottom", angle=270, dy=-17, **large).encode(y=down, x=alt.value(0)),
+        name.mark_text(**above).encode(x=across, y=alt.value(0)),
+        name.mark_text(**beside).encode(y=down, x=alt.value(0)),
         tick.mark_text(
             baseline="bottom", align=alt.expr("datum.align"), dx=alt.expr("datum.shift"), dy=-4, **small
         ).encode(x=across, y=alt.value(0)),
