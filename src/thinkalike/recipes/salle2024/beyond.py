@@ -25,6 +25,8 @@ from thinkalike.recipes.salle2024.work import OF, Work
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed
 
+DIGITS = 12
+"""Of τ_w that are more than rounding"""
 ALPHA = 100.0
 """Of the ridge when interactions are fitted: small beside the sums over pairs, enough to condition them"""
 CONTROL = "zipf"
@@ -265,9 +267,13 @@ def silence_positions(model: nn.Module) -> None:
 
 
 def same_story(first: Floats, second: Floats) -> float:
-    """Spearman's ρ of two symmetric matrices over pairs of different layers; NaN in either is left out."""
+    """Spearman's ρ of two symmetric matrices over pairs of different layers; NaN in either is left out.
+
+    τ_w of few features has few values, and equal ones that were summed in another order differ in their last
+    digits: these are rounded away, or ranks would be of rounding.
+    """
     i, j = np.triu_indices(len(first), k=1)
-    a, b = first[i, j], second[i, j]
+    a, b = (np.round(one[i, j], DIGITS) for one in (first, second))
     known = np.isfinite(a) & np.isfinite(b)
     return spearman(a[known], b[known])
 

@@ -13,10 +13,12 @@ from thinkalike.populations.why_sensitivity import (
     other_groupings,
     why_sensitivity,
 )
+from thinkalike.progress import say
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import effects_over
 from thinkalike.recipes.findings import Findings, Statement, Table, decided
 from thinkalike.recipes.places import require
+from thinkalike.recipes.salle2026.cohort import COHORT
 from thinkalike.recipes.salle2026.measures import MEASURES, Seen
 from thinkalike.recipes.salle2026.rules import BEYOND_RULES, PAPER_RULES
 from thinkalike.recipes.salle2026.scales import PopulationSettings
@@ -24,6 +26,7 @@ from thinkalike.recipes.salle2026.work import CLAUSES, RELATIVE, Work
 from thinkalike.recipes.steps import Steps
 
 OF = "sets of sentences"
+BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 NOT_KNOWN = {
     "date": "Nothing is known of dates.",
     "development": "Dates are known, so nothing stands for them.",
@@ -38,6 +41,7 @@ def run(settings: PopulationSettings, out: Path) -> Findings:
     if len(work.models) < FEWEST:
         raise InvalidInput(f"There are {len(work.models)} models: this takes {FEWEST} or more.")
     require(work.models, recipe="salle2026", folder=settings.models_folder)
+    say(needs(settings))
     facts = work.facts
     others = [Seen(one, facts, settings.permutations) for one in work.observations(CLAUSES)]
     seen = [
@@ -54,6 +58,23 @@ def run(settings: PopulationSettings, out: Path) -> Findings:
         tables=(reasons(seen), leaders(sensitivity), over_choices(sensitivity)),
         settings=settings.plain(),
         notes=(reading(work),),
+    )
+
+
+def needs(settings: PopulationSettings) -> str:
+    """What a run will take, as far as it is known before any model is opened."""
+    told = [COHORT[name]["parameters"] for name in settings.compared if name in COHORT]
+    shown = (
+        f"{len(settings.compared)} models, one in memory at a time, are each shown {2 * settings.sets} sets "
+        f"of {settings.sentences} sentences."
+    )
+    if not told:
+        return shown
+    unit = BYTES.get(settings.dtype, 4) / 1e9
+    return (
+        f"{shown} {len(told)} come from the hub or from --models: {sum(told) / 1e9:.0f} billion parameters, "
+        f"about {unit * sum(told):.0f} GB of weights in {settings.dtype}, the largest "
+        f"{unit * max(told):.0f} GB."
     )
 
 

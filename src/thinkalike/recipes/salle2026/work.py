@@ -18,7 +18,7 @@ from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import centred_ranks, sort_distances
 from thinkalike.populations.model_facts import model_facts
 from thinkalike.progress import progress
-from thinkalike.recipes.places import identity, locate
+from thinkalike.recipes.places import identity, locate, of_every
 from thinkalike.recipes.salle2026.cohort import COHORT
 from thinkalike.recipes.salle2026.scales import PopulationSettings
 from thinkalike.recipes.steps import Arrays, Steps
@@ -79,13 +79,15 @@ class Work:
     def observations(self, kind: str) -> list[Observation]:
         """All models on every set of one kind; one model is in memory at a time."""
         seeds = [1000 * self.settings.seed + k for k in range(self.settings.sets)]
-        found: dict[int, list[Arrays]] = {seed: [] for seed in seeds}
         with progress(f"Models on {kind} sentences", len(self.models)) as bar:
-            for model in self.models:
-                for seed in seeds:
-                    found[seed].append(self._looked(model, kind, seed))
+
+            def look(model: str) -> list[Arrays]:
                 bar.advance()
-        return [self._observation(kind, seed, one) for seed, one in found.items()]
+                return [self._looked(model, kind, seed) for seed in seeds]
+
+            found = of_every(self.models, look)
+        by_set = zip(*found, strict=True)
+        return [self._observation(kind, seed, looked) for seed, looked in zip(seeds, by_set, strict=True)]
 
     def _observation(self, kind: str, seed: int, looked: Sequence[Arrays]) -> Observation:
         stimuli, _ = drawn(kind, self.settings.sentences, seed)
@@ -126,8 +128,7 @@ class Work:
     @cached_property
     def facts(self) -> pd.DataFrame:
         """What is known of every model, one row each: of the bundled from their cards, of others as told."""
-        about = {"models": [identity(name, self.settings.models_folder) for name in self.models]}
-        rows = self.steps.json("facts", about, lambda: {name: self._known(name) for name in self.models})
+        rows = dict(zip(self.models, of_every(self.models, self._facts_of), strict=True))
         table = pd.DataFrame(rows).T.reindex(columns=list(FACTS))
         if self.settings.metadata is not None:
             own = pd.read_csv(self.settings.metadata, index_col=0)
@@ -135,6 +136,10 @@ class Work:
         for name in ("parameters", "depth", "width", "tokens", "date"):
             table[name] = pd.to_numeric(table[name])
         return table.dropna(axis=1, how="any")
+
+    def _facts_of(self, model: str) -> Json:
+        about = {"model": identity(model, self.settings.models_folder)}
+        return self.steps.json("facts", about, lambda: self._known(model))
 
     def _known(self, model: str) -> Json:
         from thinkalike.populations.atlas import Atlas
