@@ -13,7 +13,7 @@ import pandas as pd
 from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
 from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
 from thinkalike.options import whole_number
-from thinkalike.populations.atlas_store import INDEX, AtlasStore
+from thinkalike.populations.atlas_store import AtlasStore
 from thinkalike.populations.between_models import FEATURES, MODEL_DISTANCES, Distances, between_models
 from thinkalike.populations.fingerprint_files import fingerprint_bytes, fingerprint_from
 from thinkalike.populations.fingerprint_record import Fingerprint
@@ -69,7 +69,7 @@ class Atlas:
         self.stimuli = stimuli
         self.is_bundled = address is None
         self.store = AtlasStore.at(BUNDLED if address is None else address)
-        self._read: dict[str, Fingerprint] = {}
+        self._read: dict[Path, Fingerprint] = {}
         self._kept: KeptIndex | None = None
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Atlas:
     def __getitem__(self, name: str) -> Fingerprint:
         """The fingerprint of that model."""
         path = self.store.path(self.stimuli, name)
-        if path not in self._read and not self.store.files.exists(path):
+        if path not in self._read and not self.store.has(path):
             raise UnknownName.among("model in this atlas", name, self.names)
         return self._at(path)
 
@@ -247,10 +247,10 @@ class Atlas:
             raise InvalidInput(f"{next(iter(options))}= is for models, and this is a fingerprint already.")
         return made
 
-    def _place(self, file: str) -> str:
-        return f"{self.store.root}/{self.stimuli}/{file}"
+    def _place(self, file: str) -> Path:
+        return self.store.root / self.stimuli / file
 
-    def _at(self, path: str) -> Fingerprint:
+    def _at(self, path: Path) -> Fingerprint:
         if path not in self._read:
             self._read[path] = fingerprint_from(self.store.read(path), path)
         return self._read[path]
@@ -260,7 +260,7 @@ class Atlas:
 
         Only fingerprints that came or were replaced are read, so that adding one costs one.
         """
-        place, stamp = f"{self.store.root}/{self.stimuli}{INDEX}", self.store.stamp(self.stimuli)
+        place, stamp = self.store.index(self.stimuli), self.store.stamp(self.stimuli)
         kept = self._kept if self._kept is not None else self._kept_index(place)
         stamps = None
         if kept is None or stamp is None or kept.stamp != stamp:
@@ -287,7 +287,7 @@ class Atlas:
             self.store.write(place, with_seal(packed_arrays({"vectors": vectors}, about=about), last=True))
         return names, vectors
 
-    def _kept_index(self, place: str) -> KeptIndex | None:
+    def _kept_index(self, place: Path) -> KeptIndex | None:
         """The index as it was last written; None if there is none, or not a whole one: it is made anew."""
         try:
             data = self.store.read(place)

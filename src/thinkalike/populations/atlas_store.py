@@ -11,13 +11,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import fsspec
-from fsspec.implementations.local import LocalFileSystem
-
-from thinkalike.errors import DamagedFile, StoreError, one_line
-from thinkalike.files import file_name, write_bytes, writing
+from thinkalike.addresses import Address, filesystem, is_local, place, reaching
+from thinkalike.files import file_name, reading, write_bytes, writing
 from thinkalike.populations.fingerprint_files import SUFFIX
 
 INDEX = ".index" + SUFFIX
@@ -29,74 +25,66 @@ CHANGING = ("ETag", "etag", "size", "mtime", "LastModified", "last_modified", "c
 class AtlasStore:
     """The files of one atlas."""
 
-    address: str
-    files: Any
-    """An fsspec file system"""
-    root: str
+    root: Path
+    """A folder, or what behaves like one at an address"""
 
     @classmethod
-    def at(cls, address: str | os.PathLike[str]) -> AtlasStore:
-        try:
-            files, root = fsspec.core.url_to_fs(os.fspath(address))
-        except (ImportError, ValueError) as error:
-            raise StoreError(
-                f"{os.fspath(address)} cannot be opened ({one_line(error)}): give a folder, or an address "
-                "whose library is installed."
-            ) from error
-        return cls(os.fspath(address), files, root.rstrip("/"))
+    def at(cls, address: Address) -> AtlasStore:
+        return cls(place(address))
 
     @property
-    def is_local(self) -> bool:
-        return isinstance(self.files, LocalFileSystem)
+    def address(self) -> str:
+        return str(self.root)
 
-    def path(self, reference: str, name: str) -> str:
+    def path(self, reference: str, name: str) -> Path:
         """Where the fingerprint of a system is."""
-        return f"{self.root}/{reference}/{file_name(name)}{SUFFIX}"
+        return self.root / reference / (file_name(name) + SUFFIX)
+
+    def index(self, reference: str) -> Path:
+        """Where the short vectors are."""
+        return self.root / (reference + INDEX)
 
     def stamps(self, reference: str) -> dict[str, str]:
         """The files of all fingerprints, sorted, each with what changes when it is replaced."""
-        folder = f"{self.root}/{reference}"
-        found = _here(folder) if self.is_local else self._there(folder)
+        folder = self.root / reference
+        found = _here(folder) if is_local(folder) else _there(folder)
         return {name: found[name] for name in sorted(found) if name.endswith(SUFFIX) and name[0] != "."}
-
-    def _there(self, folder: str) -> dict[str, str]:
-        self.files.invalidate_cache()
-        if not self.files.exists(folder):
-            return {}
-        return {
-            str(one["name"]).rpartition("/")[2]: " ".join(str(one[k]) for k in CHANGING if k in one)
-            for one in self.files.ls(folder, detail=True)
-        }
 
     def stamp(self, reference: str) -> str | None:
         """What changes whenever a fingerprint comes, goes or is replaced; None where nothing says so."""
-        folder = f"{self.root}/{reference}"
-        return str(os.stat(folder).st_mtime_ns) if self.is_local and os.path.isdir(folder) else None
+        folder = self.root / reference
+        return str(folder.stat().st_mtime_ns) if is_local(folder) and folder.is_dir() else None
 
-    def read(self, path: str) -> bytes:
-        try:
-            data: bytes = self.files.cat_file(path)
-            return data
-        except FileNotFoundError as error:
-            raise DamagedFile(f"{path} is missing: add the model again.") from error
-        except OSError as error:
-            raise StoreError(f"{path} cannot be read ({one_line(error)}).") from error
+    def has(self, path: Path) -> bool:
+        with reaching(path):
+            return path.is_file()
 
-    def write(self, path: str, data: bytes) -> None:
+    def read(self, path: Path) -> bytes:
+        with reading(path, "add the model again"):
+            return path.read_bytes()
+
+    def write(self, path: Path, data: bytes) -> None:
         """Whole or not at all: object stores take a file in one piece, folders by a change of names."""
-        if self.is_local:
-            write_bytes(data, Path(path))
-            return
-        with writing(path):
-            self.files.pipe_file(path, data)
+        write_bytes(data, path)
 
-    def remove(self, path: str) -> None:
-        with writing(path):
-            self.files.rm_file(path)
+    def remove(self, path: Path) -> None:
+        with reaching(path), writing(path):
+            path.unlink()
 
 
-def _here(folder: str) -> dict[str, str]:
-    if not os.path.isdir(folder):
+def _here(folder: Path) -> dict[str, str]:
+    if not folder.is_dir():
         return {}
     with os.scandir(folder) as files:
         return {one.name: f"{(about := one.stat()).st_mtime_ns} {about.st_size}" for one in files}
+
+
+def _there(folder: Path) -> dict[str, str]:
+    files, root = filesystem(folder)
+    with reaching(folder):
+        if not files.exists(root):
+            return {}
+        return {
+            str(one["name"]).rpartition("/")[2]: " ".join(str(one[k]) for k in CHANGING if k in one)
+            for one in files.ls(root, detail=True)
+        }
