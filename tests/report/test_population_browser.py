@@ -34,7 +34,7 @@ def shown(browser: Any, address: str, size: tuple[int, int], scheme: str = "ligh
     set_scheme(browser, scheme)
     browser.get("about:blank")
     browser.get(address)
-    assert browser.execute_script("return document.documentElement.dataset.drawn") == "yes"
+    assert browser.execute_script("return document.documentElement.dataset.ready") == "true"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

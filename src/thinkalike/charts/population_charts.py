@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, Theme, colour_bar, layered
+from thinkalike.charts.theme import LIGHT, Theme, colour_bar, feature_color, layered
 
 
 def model_matrix(
@@ -68,18 +68,16 @@ def feature_lines(data: pd.DataFrame, *, theme: Theme = LIGHT) -> alt.FacetChart
 
     Parameters
     ----------
-    data : rows of `checkpoint`, `step`, `layer`, `feature`, `strength`.
+    data : rows of `checkpoint`, `step`, `layer`, `feature`, `strength`. The strongest features have colours.
     """
-    features = list(dict.fromkeys(data["feature"]))
+    strongest = data.groupby("feature", sort=False)["strength"].mean().sort_values(ascending=False)
     return (
         alt.Chart(data)
         .mark_line(point=True)
         .encode(
             x=alt.X("step:Q", title="training step"),
             y=alt.Y("strength:Q"),
-            color=alt.Color(
-                "feature:N", scale=alt.Scale(domain=features, range=theme.system_colors(len(features)))
-            ),
+            color=feature_color([str(name) for name in strongest.index], theme),
             tooltip=["checkpoint:N", "layer:N", "feature:N", alt.Tooltip("strength:Q", format=".3f")],
         )
         .properties(width=220, height=160)

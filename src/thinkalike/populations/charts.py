@@ -11,6 +11,7 @@ from thinkalike.charts.theme import get_theme, themed
 from thinkalike.populations.model_maps import ModelMap
 from thinkalike.populations.model_trees import ModelTree
 from thinkalike.types import Chart
+from thinkalike.wording import readable
 
 CORNERS = 33
 """Of an ellipse as it is drawn"""
@@ -57,4 +58,5 @@ def tree_chart(found: ModelTree, groups: pd.Series | None = None, *, theme: str 
 
 def trace_chart(strengths: pd.DataFrame, *, theme: str = "light") -> Chart:
     """A line for every feature over training, one picture a layer."""
-    return themed(feature_lines(strengths, theme=get_theme(theme)), get_theme(theme))
+    named = strengths.assign(feature=strengths["feature"].map(readable))
+    return themed(feature_lines(named, theme=get_theme(theme)), get_theme(theme))

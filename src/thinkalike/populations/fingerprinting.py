@@ -62,23 +62,31 @@ def fingerprint(
     shown = reference(stimuli)
     found, known = _activations(model, stimuli, name, extraction)
     found.check_stimuli(shown)
-    found = _telling(found, stimuli)
+    found = telling(found, stimuli)
     made = profile(found, shown, plan=_plan(stimuli))
     sketcher = Sketcher(sketch_pairs(stimuli))
     has_blocks = any(isinstance(layer, int) and layer > 0 for layer in found.layers)
     for layer in found.layers:
         is_block = isinstance(layer, int) and layer > 0
         sketcher.add(found[layer], f"{found.system}:{layer}", is_block=is_block or not has_blocks)
-    made = replace(made, stimuli_digest=shown.digest, collinearity=None, diagnostics=None)
+    told = _public(made.metadata)
+    made = replace(made, stimuli_digest=shown.digest, collinearity=None, diagnostics=None, metadata=told)
     return Fingerprint(stimuli, made, sketcher.finished(), {**known, **(facts or {})})
 
 
-def _telling(found: Activations, stimuli: str) -> Activations:
+def telling(found: Activations, stimuli: str) -> Activations:
     """Without the embeddings of whole sentences, whose last token is a full stop in every one of them."""
     if stimuli == WORDS or found.layers[0] != 0 or len(found.layers) == 1:
         return found
     read = found._read
     return replace(found, layers=found.layers[1:], n_units=found.n_units[1:], _read=lambda k: read(k + 1))
+
+
+def _public(metadata: Facts) -> Json:
+    """Without where things lie on this machine, for fingerprints are published, and what was not asked."""
+    told = {key: value for key, value in metadata.items() if key != "path" and value not in (None, False)}
+    model = told.get("model")
+    return {**told, "model": name_of(model)} if isinstance(model, str) else told
 
 
 @lru_cache(maxsize=4)

@@ -259,4 +259,4 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMatrix
 document.body.classList.toggle("crowded", DATA.names.length > FEW);
 showNearest();
 addressed();
-document.documentElement.dataset.drawn = "yes";
+document.documentElement.dataset.ready = "true";
