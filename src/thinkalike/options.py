@@ -25,6 +25,8 @@ OTHER_NAMES = {
     "design": "interactions",
     "measure": "measures",
     "measures": "measure",
+    "fit": "fit_by",
+    "fit_by": "fit",
 }
 """What an option is called elsewhere, or was called here → what it is called here"""
 

@@ -235,6 +235,7 @@ def test_fits_that_did_not_converge_are_no_analysis(
 ) -> None:
     """Three steps are too few for a full W; the analyses that are solved exactly stay."""
     monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
+    monkeypatch.setattr(solvers, "NEWTON_STEPS", 0)
     grid = [
         Analysis("with interactions", encoding={"interactions": True, "alphas": STEADY}),
         Analysis("Shapley values", encoding={"importance": "shapley"}),

@@ -9,6 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata, spearmanr
 
+import thinkalike as ta
 from thinkalike.encoding import compare_interactions, cross_validate
 from thinkalike.encoding.crossval import fold_targets, make_plan
 from thinkalike.encoding.rank_fit import _soft_correlation, rank_tables
@@ -151,3 +152,59 @@ def test_what_is_refused() -> None:
         make_plan(numbers, fit="spearman", interactions=True, ordered="minmax")
     with pytest.raises(InvalidInput, match="ranks all pairs"), pytest.warns(match="seeded sample"):
         make_plan(features, fit="spearman", interactions=True, max_pairs=100)
+
+
+class TestEstimator:
+    def test_it_is_the_refined_fit_where_inner_folds_gain(self) -> None:
+        features, X = world(200)
+        D = distorted(X, 8.0)
+        options = {"alpha": 1.0, "distance": "precomputed", "interactions": True}
+        squares = ta.MLEM(**options).fit(features, D)
+        found = ta.MLEM(fit_by="spearman", **options).fit(features, D)
+        again = ta.MLEM(fit_by="spearman", **options).fit(features, D)
+        pd.testing.assert_frame_equal(found.weights_, again.weights_)
+        assert found.rank_gain_ > 0
+        assert np.isnan(squares.rank_gain_)
+        assert np.linalg.eigvalsh(found.weights_).min() > -1e-9
+        assert found.score(features, D) > squares.score(features, D) + 0.02
+        folds = cross_validate(features, D, fit="spearman", **options)
+        assert found.rank_gain_ > folds.rank_gains.min() / 2  # the same question, asked with more items
+
+    def test_it_is_least_squares_to_the_bit_where_they_do_not(self) -> None:
+        found = []
+        for seed in range(12):
+            features, X = world(60, seed)
+            X[:, :7] *= 0.2
+            model = ta.MLEM(alpha="cv", interactions=True, fit_by="spearman").fit(features, X)
+            squares = ta.MLEM(alpha="cv", interactions=True).fit(features, X)
+            assert model.alpha_ == squares.alpha_
+            equal = (model.weights_.to_numpy() == squares.weights_.to_numpy()).all()
+            assert equal == (model.rank_gain_ <= 0)
+            found.append(equal)
+        assert 0 < sum(found) < 12
+
+    def test_gains_are_those_of_cross_validation_by_hand(self) -> None:
+        """One inner fold: refine without it, judge on it."""
+        features, X = world(200)
+        D = distorted(X, 8.0)
+        model = ta.MLEM(
+            alpha=1.0, distance="precomputed", interactions=True, fit_by="spearman", n_folds=4
+        ).fit(features, D, together=np.arange(200))
+        from thinkalike.encoding.folds import balanced_folds
+        from thinkalike.stimuli.feature_coding import code_features
+
+        fold = balanced_folds(code_features(features), n_folds=4, groups=np.arange(200), seed=0)
+        options = {"distance": "precomputed", "interactions": True, "alpha": 1.0, "folds": fold}
+        squares = cross_validate(features, D, **options)
+        by_ranks = cross_validate(features, D, fit="spearman", **options)
+        assert (by_ranks.rank_gains > 0).all()  # so that the scores are by ranks
+        assert model.rank_gain_ == pytest.approx((by_ranks.scores - squares.scores).mean(), abs=1e-9)
+
+    def test_what_is_refused(self) -> None:
+        features, X = world(40)
+        with pytest.raises(InvalidInput, match="give interactions=True and the default preset"):
+            ta.MLEM(fit_by="spearman").fit(features, X)
+        with pytest.raises(InvalidInput, match="Got fit=: the option is called fit_by"):
+            ta.MLEM(fit="spearman")
+        with pytest.raises(InvalidInput, match="Got fit_by=: the option is called fit"):
+            ta.profile(X, features, interactions=True, fit_by="spearman")

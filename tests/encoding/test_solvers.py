@@ -92,6 +92,34 @@ def test_features_that_explain_one_another_do_not_slow_psd_down() -> None:
         assert abs((S * W).sum()) < 1e-7
 
 
+@pytest.mark.parametrize("n_features", [3, 6])
+@pytest.mark.parametrize("relative", [1e-11, 1e-8, 1e-4])
+def test_psd_converges_where_only_the_penalty_tells(n_features: int, relative: float) -> None:
+    """Columns of half the rank needed: along the rest the answer of least norm, whatever the penalty."""
+    K = n_features * (n_features + 1) // 2
+    rng = np.random.default_rng(n_features)
+    A = rng.normal(size=(K // 2, K)) @ np.diag(10.0 ** rng.uniform(-1, 1, K))
+    gram, cross = A.T @ A, A.T @ rng.normal(size=K // 2)
+    alpha = relative * np.linalg.eigvalsh(gram)[-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        v = solve_psd(gram, cross, alpha)
+    W, S = unpack(v, n_features), unpack(gram @ v - cross + alpha * v, n_features)
+    scale = np.abs(cross).max()
+    assert np.linalg.eigvalsh(W).min() >= -1e-10 * np.abs(W).max()
+    assert np.linalg.eigvalsh(S).min() >= -1e-9 * scale
+    assert abs((S * W).sum()) <= 1e-9 * scale * np.abs(W).max()
+
+
+@pytest.mark.parametrize("n_features", [2, 4])
+def test_the_slope_of_the_projection(n_features: int) -> None:
+    x = np.random.default_rng(0).normal(size=n_features * (n_features + 1) // 2)
+    found = solvers._Projected.of(x, n_features).slope()
+    for k, direction in enumerate(np.eye(len(x))):
+        ahead, behind = (solvers._Projected.of(x + h * direction, n_features).v for h in (1e-6, -1e-6))
+        np.testing.assert_allclose(found[:, k], (ahead - behind) / 2e-6, atol=1e-7)
+
+
 def test_psd_of_nothing_is_nothing() -> None:
     np.testing.assert_array_equal(solve_psd(np.zeros((3, 3)), np.zeros(3), 0.0), np.zeros(3))
 
@@ -108,6 +136,7 @@ def test_psd_converges_where_the_best_metric_is_nothing() -> None:
 def test_psd_says_when_it_has_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     A, b = problem(6, 0)
     monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
+    monkeypatch.setattr(solvers, "NEWTON_STEPS", 0)
     with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
         solve_psd(A.T @ A, A.T @ b, 0.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from thinkalike.encoding.designs import Design
 from thinkalike.encoding.folds import balanced_folds
 from thinkalike.encoding.importance import Evaluation
-from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments
-from thinkalike.encoding.patterns import PairPatterns
+from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments, nested_sets
+from thinkalike.encoding.patterns import find_patterns
 from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
-from thinkalike.encoding.rank_fit import refine
-from thinkalike.encoding.scoring import RankedPairs, RankTable, rank_pairs, spearman
+from thinkalike.encoding.rank_fit import check_patterns, rank_tables, refine
+from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings
 from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import FeatureDifferences
@@ -46,7 +46,12 @@ def fit_folds(plan: EncodingPlan, target: Target, folds: Iterable[int] | None = 
     if plan.folds_are_halved:
         tested = [rank_pairs(t.patterns, target, t.items) for t in plan.tests]
 
-    by_ranks = None if plan.everyone is None else _RankFits(plan, plan.everyone, target, moments, validated)
+    by_ranks = None
+    if plan.everyone is not None:
+        inner = [(v.patterns.values, r.table) for v, r in zip(plan.validations, validated, strict=True)]
+        by_ranks = _RankFits(
+            plan.design, settings.intercept, plan.everyone.values, plan.ranks(target), moments, inner
+        )
 
     @cache  # leaving out a and b serves fold a, judged on b, and fold b, judged on a
     def fits_of(left_out: frozenset[int]) -> list[Coefficients]:
@@ -82,40 +87,37 @@ def fit_folds(plan: EncodingPlan, target: Target, folds: Iterable[int] | None = 
     return fits
 
 
+@dataclass
 class _RankFits:
-    """Fits by ranks for the folds of a plan, and whether inner folds speak for them."""
+    """Fits by ranks of sets of items, named by the blocks that they leave out, and whether inner folds speak
+    for them."""
 
-    def __init__(
-        self,
-        plan: EncodingPlan,
-        everyone: PairPatterns,
-        target: Target,
-        moments: Mapping[frozenset[int], Moments],
-        validated: Sequence[RankedPairs],
-    ) -> None:
-        self.plan, self.everyone, self.moments, self.validated = plan, everyone, moments, validated
-        self.ranks = plan.ranks(target)
-        self.known: dict[tuple[frozenset[int], float], tuple[Coefficients, Coefficients]] = {}
+    design: Design
+    intercept: bool
+    squared: np.ndarray
+    """(n_patterns, n_features) of all pairs of items"""
+    ranks: Mapping[frozenset[int], RankTable]
+    moments: Mapping[frozenset[int], Moments]
+    judged: Sequence[tuple[np.ndarray, RankTable]]
+    """For each inner fold the patterns of its pairs, and their ranks"""
+    known: dict[tuple[frozenset[int], float], tuple[Coefficients, Coefficients]] = field(default_factory=dict)
 
     def both(self, left_out: frozenset[int], alpha: float) -> tuple[Coefficients, Coefficients]:
         """By least squares, and by ranks from there."""
         if (left_out, alpha) not in self.known:
-            own, design = self.moments[left_out], self.plan.design
-            start = fit_moments(own, design, alpha=alpha, intercept=self.plan.settings.intercept)
-            refined = refine(design, start, self.everyone.values, self.ranks[left_out], own)
+            own = self.moments[left_out]
+            start = fit_moments(own, self.design, alpha=alpha, intercept=self.intercept)
+            refined = refine(self.design, start, self.squared, self.ranks[left_out], own)
             self.known[left_out, alpha] = start, refined
         return self.known[left_out, alpha]
 
     def better(self, start: Coefficients, out: frozenset[int], alpha: float) -> tuple[Coefficients, float]:
         """The fit by ranks if it raises the mean ρ of the inner folds, else `start`; and by how much."""
         gains = []
-        for b, judged in enumerate(self.plan.validations):
+        for b, (values, table) in enumerate(self.judged):
             if b not in out:
                 before, after = (
-                    spearman(
-                        self.plan.design.predict(judged.patterns.values, fit.weights),
-                        self.validated[b].table,
-                    )
+                    spearman(self.design.predict(values, fit.weights), table)
                     for fit in self.both(out | {b}, alpha)
                 )
                 gains.append(after - before)
@@ -124,37 +126,54 @@ class _RankFits:
         return (self.both(out, alpha)[1] if gain > 0 else start), gain
 
 
+@dataclass(frozen=True)
+class ItemsFit:
+    """A fit to all items: their moments, the coefficients, the α and the curve that it was chosen on."""
+
+    moments: Moments
+    coefficients: Coefficients
+    alpha: float
+    curve: np.ndarray
+    rank_gain: float = np.nan
+
+
 def fit_items(
     differences: FeatureDifferences,
     target: Target,
     design: Design,
     settings: Settings,
     label: np.ndarray | None = None,
-) -> tuple[Moments, Coefficients, float, np.ndarray]:
-    """Fit all items: their moments, the coefficients, α, and the curve that α was chosen on.
-
-    `label` says which items share an inner fold.
-    """
+) -> ItemsFit:
+    """Fit all items; `label` says which of them share an inner fold, if something is chosen on such."""
     fold, sets = np.zeros(len(differences), dtype=np.int64), [frozenset[int]()]
-    if settings.alpha == "cv":
+    if settings.has_inner_folds:
         fold = balanced_folds(differences, n_folds=settings.n_folds, groups=label, seed=settings.seed)
         check_sizes(fold)
         sets += [frozenset({k}) for k in range(settings.n_folds)]
-    everything, *training = set_moments(differences, target, design, fold, sets)
-    alpha, curve = settings.alpha, np.empty(0)
+    moments = dict(zip(sets, set_moments(differences, target, design, fold, sets), strict=True))
+    everything, alpha, curve = moments[sets[0]], settings.alpha, np.empty(0)
+    judged: list[tuple[np.ndarray, RankTable]] = []
+    if settings.has_inner_folds:
+        judged = [
+            (j.patterns.values, rank_pairs(j.patterns, target, j.items).table)
+            for j in judge_each(differences, fold, settings, None)
+        ]
     if alpha == "cv":
-        judged = judge_each(differences, fold, settings, None)
         inner = [
-            (
-                fit_each_alpha(moments, design, settings.alphas, intercept=settings.intercept),
-                j.patterns.values,
-                rank_pairs(j.patterns, target, j.items).table,
-            )
-            for moments, j in zip(training, judged, strict=True)
+            (fit_each_alpha(moments[out], design, settings.alphas, intercept=settings.intercept), *own)
+            for out, own in zip(sets[1:], judged, strict=True)
         ]
         alpha, curve = choose_alpha(design, inner, settings.alphas)
     fit = fit_moments(everything, design, alpha=float(alpha), intercept=settings.intercept)
-    return everything, fit, float(alpha), curve
+    gain = np.nan
+    if settings.fit == "spearman":
+        everyone = find_patterns(differences, max_pairs=settings.max_pairs, seed=settings.seed)
+        check_patterns(everyone)
+        within = nested_sets(settings.n_folds, sets)[:, fold]
+        ranks = dict(zip(sets, rank_tables(everyone, target, within), strict=True))
+        by_ranks = _RankFits(design, settings.intercept, everyone.values, ranks, moments, judged)
+        fit, gain = by_ranks.better(fit, sets[0], float(alpha))
+    return ItemsFit(everything, fit, float(alpha), curve, gain)
 
 
 def choose_alpha(

@@ -49,7 +49,12 @@ class MLEM(BaseEstimator):
     ordered, missing : {"indicator", "minmax"}; {"ignore", "level"}
         See `thinkalike.stimuli.feature_coding.code_features`.
     intercept : bool
-    alphas, n_folds : with "cv": the penalties to choose from, and the number of inner folds
+    fit_by : {"least squares", "spearman"}
+        "spearman" goes on from least squares uphill in Spearman's ρ, for a full W; it is kept if it helps on
+        inner folds (`rank_gain_` above 0). Nothing is drawn. See `thinkalike.encoding.rank_fit`. The same is
+        called `fit` in `profile`; an estimator has a method of that name.
+    alphas, n_folds : with "cv": the penalties to choose from; with "cv" or fit_by="spearman": how many inner
+        folds there are
     run : name of a column of the features, optional
         For "crossnobis": the run that a row was measured in; rows with the same index are one item.
     seed : int
@@ -58,6 +63,7 @@ class MLEM(BaseEstimator):
     ----------
     weights_ : Series (n_features,), or DataFrame (n_features, n_features) with interactions
     intercept_, alpha_ : float
+    rank_gain_ : float, by how much fit_by="spearman" raises the mean ρ of the inner folds; NaN if not asked
     alpha_curve_ : Series, the inner score of each α, larger is better; empty if α was given
     settings_, preset_ : Settings; str
     n_items_, n_pairs_ : int
@@ -89,6 +95,7 @@ class MLEM(BaseEstimator):
         ordered: str | None = None,
         missing: str | None = None,
         intercept: bool = True,
+        fit_by: str | None = None,
         alphas: Sequence[float] | None = None,
         n_folds: int | None = None,
         run: str | None = None,
@@ -101,6 +108,7 @@ class MLEM(BaseEstimator):
         self.ordered = ordered
         self.missing = missing
         self.intercept = intercept
+        self.fit_by = fit_by
         self.alphas = alphas
         self.n_folds = n_folds
         self.run = run
@@ -130,10 +138,11 @@ class MLEM(BaseEstimator):
         if settings.folds_over == "pairs":
             found = fit_all_pairs(table, target, settings)
         else:
-            label = None if settings.alpha != "cv" else together_labels(features, together, len(table))
+            has_folds = settings.has_inner_folds
+            label = together_labels(features, together, len(table)) if has_folds else None
             found = fit_items(differences, target, design, settings, label)
-        self._moments, coefficients, self.alpha_, curve = found
-        self._learn(differences, design, settings, coefficients, curve)
+        self._moments, self.alpha_, self.rank_gain_ = found.moments, found.alpha, found.rank_gain
+        self._learn(differences, design, settings, found.coefficients, found.curve)
         return self
 
     def predict(self, features: Features) -> np.ndarray:
@@ -205,6 +214,7 @@ class MLEM(BaseEstimator):
             ordered=self.ordered,
             missing=self.missing,
             intercept=self.intercept,
+            fit=self.fit_by,
             alphas=alphas,
             n_folds=self.n_folds,
             seed=self.seed,
@@ -213,7 +223,8 @@ class MLEM(BaseEstimator):
     def _refuse_idle(self) -> None:
         """Options that nothing would look at."""
         for name in ("alphas", "n_folds"):
-            if getattr(self, name) is not None and self.alpha != "cv":
+            is_used = self.alpha == "cv" or (name == "n_folds" and self.fit_by == "spearman")
+            if getattr(self, name) is not None and not is_used:
                 raise InvalidInput(
                     f"{name} is for choosing alpha, and alpha={self.alpha!r} was given: leave out {name}, or "
                     "give alpha='cv'."

@@ -9,7 +9,7 @@ import numpy as np
 
 from thinkalike.encoding.cells import table_moments
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.fitting import FoldFit, smallest_best
+from thinkalike.encoding.fitting import FoldFit, ItemsFit, smallest_best
 from thinkalike.encoding.importance import (
     PERMUTING,
     Evaluation,
@@ -134,16 +134,15 @@ def fit_pairs(plan: PairPlan, target: Target) -> list[FoldFit]:
     return fits
 
 
-def fit_all_pairs(
-    features: Features, target: Target, settings: Settings
-) -> tuple[Moments, Coefficients, float, np.ndarray]:
-    """Fit all pairs of all items: their moments, the coefficients, α, and the curve that α was chosen on."""
+def fit_all_pairs(features: Features, target: Target, settings: Settings) -> ItemsFit:
+    """Fit all pairs of all items."""
     plan = plan_pairs(features, settings)
     y = scale_target(target.within(np.arange(plan.n_items))[0], settings)
     everything = np.ones(len(y), dtype=bool)
     alpha, curve = choose_on_split(plan, y, everything)
     moments = _moments(plan, y, everything)
-    return moments, fit_moments(moments, plan.design, alpha=alpha, intercept=settings.intercept), alpha, curve
+    fit = fit_moments(moments, plan.design, alpha=alpha, intercept=settings.intercept)
+    return ItemsFit(moments, fit, alpha, curve)
 
 
 def scale_target(y: np.ndarray, settings: Settings) -> np.ndarray:
