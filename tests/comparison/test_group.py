@@ -17,6 +17,7 @@ import thinkalike as ta
 from thinkalike.comparison import profile_group
 from thinkalike.comparison.group_ceilings import between_subjects
 from thinkalike.errors import InvalidInput, StoreError
+from thinkalike.inference.over_subjects import spread_of_folds
 from thinkalike.measures import MEASURES, layer_measures
 
 RNG = np.random.default_rng(0)
@@ -230,6 +231,17 @@ class TestScores:
 
 
 class TestProfileOfAGroup:
+    def test_folds_in_which_a_feature_does_not_vary_are_left_out(self) -> None:
+        cells = np.random.default_rng(0).normal(size=(5, 6, 2))
+        cells[3, :, 1] = np.nan
+        for over in ("subjects", "items", "both"):
+            found = spread_of_folds(cells, over=over)
+            for k, kept in ((0, cells[..., :1]), (1, np.delete(cells, 3, axis=0)[..., 1:])):
+                alone = spread_of_folds(kept, over=over)
+                assert found.error[k] == pytest.approx(alone.error[0])
+                assert found.freedom[k] == pytest.approx(alone.freedom[0])
+        assert np.isnan(spread_of_folds(cells[3:4], over="both").error).all()
+
     TABLE = pd.DataFrame(
         {
             "size": np.where(SHARED[:, 0] > 0, "large", "small"),
@@ -246,8 +258,20 @@ class TestProfileOfAGroup:
         for k, name in enumerate(("size", "hue", "half")):
             ends = student.interval(0.95, 5, each[:, k].mean(), each[:, k].std(ddof=1) / np.sqrt(6))
             np.testing.assert_allclose(table.loc[name, ["low", "high"]].astype(float), ends, atol=1e-9)
+        folds = np.stack([ta.profile(X, self.TABLE).importance[0] for X in SUBJECTS])  # (subjects, folds, …)
+        items = found.table(over="items").set_index("feature")
         both = found.table(over="both").set_index("feature")
-        assert (both["high"] - both["low"] >= table["high"] - table["low"] - 1e-9).all()
+        for k, name in enumerate(("size", "hue", "half")):
+            cells = folds[:, :, k]
+            of_fold, of_subject = cells.mean(axis=0), cells.mean(axis=1)
+            ends = student.interval(0.95, 4, cells.mean(), of_fold.std(ddof=1) / np.sqrt(5))
+            np.testing.assert_allclose(items.loc[name, ["low", "high"]].astype(float), ends, atol=1e-9)
+            rest = cells - of_fold - of_subject[:, None] + cells.mean()
+            ours, theirs = of_subject.var(ddof=1) / 6, of_fold.var(ddof=1) / 5
+            total = max(ours + theirs - (rest**2).sum() / 20 / 30, ours)
+            freedom = max(total**2 / (ours**2 / 5 + theirs**2 / 4), 4)
+            ends = student.interval(0.95, freedom, cells.mean(), np.sqrt(total))
+            np.testing.assert_allclose(both.loc[name, ["low", "high"]].astype(float), ends, atol=1e-9)
         assert found.table().iloc[0]["feature"] == "size"
         assert found.region_table()[["score", "low", "high", "ceiling"]].notna().all(axis=None)
         assert "GroupProfile(6 subjects, 1 regions, 3 features)" in repr(found)
@@ -262,8 +286,8 @@ class TestProfileOfAGroup:
     def test_one_subject_is_no_group(self) -> None:
         with pytest.raises(InvalidInput, match="There is 1 subject, and how subjects differ cannot be said"):
             profile_group(SUBJECTS[:1], self.TABLE)
-        with pytest.raises(InvalidInput, match="needs resamples: leave out resamples=0"):
-            profile_group(SUBJECTS, self.TABLE, resamples=0)
+        with pytest.raises(InvalidInput, match="Folds over pairs share their items"):
+            profile_group(SUBJECTS, self.TABLE, preset="salle2024").table()
         with pytest.raises(StoreError, match="24 rows but the stimuli have 3 items"):
             profile_group(SUBJECTS, self.TABLE[:3])
 

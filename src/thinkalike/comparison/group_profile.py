@@ -13,13 +13,11 @@ from thinkalike.comparison.group_scoring import group_of
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
-from thinkalike.inference.over_subjects import spread
+from thinkalike.inference.over_subjects import Spread, spread_of_folds
 from thinkalike.labels import Floats, Layer
 from thinkalike.provenance import versions
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts, Option, Value
-
-RESAMPLES = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,8 +30,7 @@ class GroupProfile:
     importance : (n_subjects, n_regions, n_features) means over folds
     scores : (n_subjects, n_regions) held-out ρ
     ceiling : (n_subjects, n_regions) the ρ that any features could reach, from halves of the units
-    without_importance, without_scores : (n_left_out, …) the same without parts of the items
-    parts : how many parts the items were dealt into
+    fold_importance, fold_scores : (n_folds, …) the same in each fold of the items, of which they are means
     settings : what changed the numbers, by name
 
     Examples
@@ -53,9 +50,8 @@ class GroupProfile:
     importance: Floats = field()
     scores: Floats = field()
     ceiling: Floats = field()
-    without_importance: Floats = field()
-    without_scores: Floats = field()
-    parts: int
+    fold_importance: Floats = field()
+    fold_scores: Floats = field()
     settings: Facts = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -73,7 +69,7 @@ class GroupProfile:
             What the range is about: other subjects, other items, or both.
         """
         mean = self.importance.mean(axis=0)
-        low, high = spread(self.importance, self.without_importance, over=over, parts=self.parts).range(mean)
+        low, high = self._spread(self.fold_importance, over).range(mean)
         regions = np.repeat(np.array(self.regions, dtype=object), len(self.features))
         return pd.DataFrame(
             {
@@ -88,10 +84,18 @@ class GroupProfile:
     def region_table(self, *, over: str = "both") -> pd.DataFrame:
         """A row per region: the mean held-out ρ with its 95 % range, and the mean ceiling."""
         mean = self.scores.mean(axis=0)
-        low, high = spread(self.scores, self.without_scores, over=over, parts=self.parts).range(mean)
+        low, high = self._spread(self.fold_scores, over).range(mean)
         ceiling = self.ceiling.mean(axis=0)
         columns = {"score": mean, "low": low, "high": high, "ceiling": ceiling}
         return pd.DataFrame({"region": np.array(self.regions, dtype=object), **columns})
+
+    def _spread(self, folds: Floats, over: str) -> Spread:
+        if over != "subjects" and self.settings.get("folds_over") == "pairs":
+            raise InvalidInput(
+                "Folds over pairs share their items, and say nothing of others: use over='subjects', or the "
+                "default preset."
+            )
+        return spread_of_folds(folds, over=over)
 
     def to_frame(self) -> pd.DataFrame:
         """A row per subject, region and feature."""
@@ -150,11 +154,8 @@ def profile_group(
     people = group_of(subjects, stimuli=shown)
     if len(people) < 2:
         raise InvalidInput("There is 1 subject, and how subjects differ cannot be said: use ta.profile.")
-    plan = plan_profiles(shown, **{"resamples": RESAMPLES, "seed": seed, **settings})
+    plan = plan_profiles(shown, seed=seed, **settings)
     made = [profile(one, shown, plan=plan) for one in people]
-    replicates = [one.replicates for one in made if one.replicates is not None]
-    if len(replicates) < len(made):
-        raise InvalidInput("A range over items needs resamples: leave out resamples=0.")
     unknown = np.full(len(people[0].layers), np.nan)
     return GroupProfile(
         tuple(one.system for one in people),
@@ -163,8 +164,7 @@ def profile_group(
         np.stack([one.mean_importance for one in made]),
         np.stack([one.mean_scores for one in made]),
         np.stack([unknown if one.diagnostics is None else one.diagnostics.ceiling for one in made]),
-        np.stack([one.importance for one in replicates], axis=1),
-        np.stack([one.scores for one in replicates], axis=1),
-        replicates[0].parts,
+        np.stack([one.importance.swapaxes(0, 1) for one in made], axis=1),
+        np.stack([one.scores.T for one in made], axis=1),
         plan.settings,
     )
