@@ -43,6 +43,7 @@ SEAL = "seal"
 FOLDER_SEALS = "seals.json"
 ANEW = "delete it and make it anew"
 
+PART = ".part"
 _number = itertools.count()
 
 
@@ -336,12 +337,17 @@ def file_name(name: str) -> str:
 
 def _part(path: Path) -> Path:
     """Where `path` is written until it is whole: nobody else's name, and ours to recognise."""
-    return path.with_name(f".{path.name[:100]}.{HOST}.{os.getpid()}.{next(_number)}.part")
+    return path.with_name(f".{path.name[:100]}.{HOST}.{os.getpid()}.{next(_number)}{PART}")
+
+
+def is_part(path: Path) -> bool:
+    """Whether this is what a process left that was killed while it wrote."""
+    return path.name.startswith(".") and path.name.endswith(PART)
 
 
 def _sweep(path: Path) -> None:
     """Delete what processes of this machine that are no more left unfinished of `path`."""
-    for left in path.parent.glob(f".{_escaped(path.name[:100])}.{HOST}.*.part"):
+    for left in path.parent.glob(f".{_escaped(path.name[:100])}.{HOST}.*{PART}"):
         if not lives(left.name.split(".")[-3]):
             with suppress(OSError):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -154,3 +154,14 @@ def test_another_command_takes_the_place_of_a_finished_one(here: Path) -> None:
     assert AGAIN not in changed.output
     assert json.loads((here / "out" / "settings.json").read_text())["settings"]["seed"] == 3
     assert AGAIN in run(*COMMANDS["cka"], "--seed", "3").output
+
+
+def test_what_a_killed_process_left_is_no_result(here: Path) -> None:
+    """A file that was half written when the power went is not among what the command has made."""
+    assert run(*COMMANDS["cka"]).exit_code == 0
+    made = json.loads((here / "out" / "command.json").read_text())["files"]
+    shutil.rmtree(here / "out")
+    (here / "out").mkdir()
+    (here / "out" / ".command.json.other.1.2.part").write_text("{")
+    assert run(*COMMANDS["cka"]).exit_code == 0
+    assert json.loads((here / "out" / "command.json").read_text())["files"] == made

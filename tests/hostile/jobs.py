@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from tests.hostile.shell import ROOT, Done, Shell
 
 SAMPLE = next(ROOT.glob("src/thinkalike/**/sample.txt"))
@@ -52,6 +55,8 @@ TASK = (
     "64",
     "--no-ceiling",
 )
+OUTPUTS = ("outputs", *STITCH[1:5], "--length", "64", "--max-passages", "24", "--out", "out")
+GROUP = ("group", MODELS[0], "--subjects", "people.npy", "--stimuli", "s.csv", "--out", "out")
 RECIPE = ("reproduce", "brown2023-activations", "--scale", "smoke", "--out", "out")
 JOBS = (
     Job("stimuli", STIMULI, kills=5),
@@ -61,6 +66,8 @@ JOBS = (
     Job("cka", CKA, kills=7),
     Job("stitch", (*STITCH, "--max-tokens", "4000", "--out", "out"), kills=7),
     Job("stitch --fit task", (*TASK, "--out", "out"), kills=10),
+    Job("outputs", OUTPUTS, kills=6),
+    Job("group", GROUP, kills=6),
     Job("reproduce", RECIPE, kills=5, pages=("index.html", "spent.json")),
     Job("report", ("report", "out"), first=((*COMPARE[:-1], "out"),), kills=3),
 )
@@ -75,11 +82,13 @@ class Baseline:
 
 
 def prepare(folder: Path) -> None:
-    """The inputs of every job: 36 sentences and a short text."""
+    """The inputs of every job: 36 sentences, a short text, and four subjects who answer to the words."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "tests" / "hostile" / "data" / "sentences.csv", folder / "s.csv")
     text = SAMPLE.read_text(encoding="utf-8")[:24_000]
     (folder / "t.txt").write_text(text, encoding="utf-8")
+    n_words = len(pd.read_csv(folder / "s.csv", comment="#"))
+    np.save(folder / "people.npy", np.random.default_rng(0).normal(size=(4, n_words, 6)))
 
 
 def undisturbed(shell: Shell, job: Job, folder: Path) -> Baseline:

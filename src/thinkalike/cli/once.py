@@ -18,7 +18,7 @@ import typer
 from thinkalike.cli.config import PLACES
 from thinkalike.cli.finished import AGAIN, heard
 from thinkalike.errors import DamagedFile, StoreError
-from thinkalike.files import plain, read_json, write_json
+from thinkalike.files import is_part, plain, read_json, write_json
 from thinkalike.ownership import BESIDE, differences, owning
 from thinkalike.types import Facts, Json
 
@@ -112,7 +112,7 @@ class _Run:
             os.path.relpath(path, self.folders[0]): sha256(path.read_bytes()).hexdigest()
             for folder in self.folders
             for path in sorted(folder.iterdir())
-            if path.is_file() and path.name not in (FILE, *BESIDE)
+            if path.is_file() and path.name not in (FILE, *BESIDE) and not is_part(path)
         }
 
 
