@@ -164,4 +164,4 @@ def test_what_a_killed_process_left_is_no_result(here: Path) -> None:
     (here / "out").mkdir()
     (here / "out" / ".command.json.other.1.2.part").write_text("{")
     assert run(*COMMANDS["cka"]).exit_code == 0
-    assert json.loads((here / "out" / "command.json").read_text())["files"] == made
+    assert json.loads((here / "out" / "command.json").read_text())["files"].keys() == made.keys()
