@@ -48,9 +48,9 @@ def fit_folds(plan: EncodingPlan, target: Target, folds: Iterable[int] | None = 
 
     by_ranks = None
     if plan.everyone is not None:
-        inner = [(v.patterns.values, r.table) for v, r in zip(plan.validations, validated, strict=True)]
+        judged = [(v.patterns.values, r.table) for v, r in zip(plan.validations, validated, strict=True)]
         by_ranks = _RankFits(
-            plan.design, settings.intercept, plan.everyone.values, plan.ranks(target), moments, inner
+            plan.design, settings.intercept, plan.everyone.values, plan.ranks(target), moments, judged
         )
 
     @cache  # leaving out a and b serves fold a, judged on b, and fold b, judged on a
