@@ -8,7 +8,7 @@ from __future__ import annotations
 from thinkalike.lazy import loader
 from thinkalike.machine import keep_off_amx
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 keep_off_amx()  # before torch multiplies anything
 
