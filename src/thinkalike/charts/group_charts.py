@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
+from thinkalike.charts.label_places import beside
 from thinkalike.charts.theme import LIGHT, SHAPES, Theme, layered
 
+NAME_SIZE = 10
 INTERVAL = ("mean", "low", "high")
 
 
@@ -51,7 +54,7 @@ def model_map(
     data: pd.DataFrame,
     *,
     ellipses: pd.DataFrame | None = None,
-    size: int = 320,
+    size: int = 420,
     title: str = "",
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
@@ -66,14 +69,19 @@ def model_map(
     reach = 1.15 * max(float(both[["x", "y"]].abs().to_numpy().max()), 1e-9)
     place = alt.Scale(domain=[-reach, reach], nice=False)
     quiet = alt.Axis(labels=False, ticks=False, title=None, grid=False, domain=False)
-    base = alt.Chart(data).encode(
+    base = alt.Chart(_with_names(data, reach, size)).encode(
         x=alt.X("x:Q", scale=place, axis=quiet),
         y=alt.Y("y:Q", scale=place, axis=quiet),
         tooltip=["system:N", "group:N"],
     )
     color, shape = _by_group(data, theme)
     points = base.mark_point(filled=True, size=90, opacity=1).encode(color=color, shape=shape)
-    names = base.mark_text(dy=-10, fontSize=10, color=theme.muted).encode(text="system:N")
+    names = base.mark_text(fontSize=NAME_SIZE, color=theme.muted, baseline="middle").encode(
+        x=alt.X("name_x:Q", scale=place, axis=quiet),
+        y=alt.Y("name_y:Q", scale=place, axis=quiet),
+        text="system:N",
+    )
+    names = names.transform_filter("isValid(datum.name_x)")
     parts = [points, names]
     if ellipses is not None:
         around = alt.Chart(ellipses).mark_line(filled=True, fill=theme.muted, opacity=0.15, strokeWidth=0)
@@ -85,6 +93,15 @@ def model_map(
         )
         parts.insert(0, around)
     return layered(*parts, width=size, height=size, title=title)
+
+
+def _with_names(data: pd.DataFrame, reach: float, size: int) -> pd.DataFrame:
+    """With the places of the names, in the units of the map; none where there is no room."""
+    scale = size / (2 * reach)
+    pixels = (data[["x", "y"]].to_numpy(dtype=float) * (1, -1) + reach) * scale
+    places = beside(pixels, [str(name) for name in data["system"]], width=size, font_size=NAME_SIZE)
+    known = np.array([(np.nan, np.nan) if one is None else one for one in places]).reshape(-1, 2)
+    return data.assign(name_x=known[:, 0] / scale - reach, name_y=reach - known[:, 1] / scale)
 
 
 def dendrogram(
