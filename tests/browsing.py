@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.waiting import until
 
 FLAGS = (
     "--headless=new",
@@ -64,13 +65,6 @@ def set_scheme(browser: Any, scheme: str) -> None:
     features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
     named = [{"name": name, "value": value} for name, value in features.items()]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": named})
-
-
-def until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the page did not get there"
-        time.sleep(0.05)
 
 
 def settled(browser: Any) -> None:

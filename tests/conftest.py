@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from thinkalike.machine import kernels_directory
+
+# The same examples each time, and none that fails because the machine is busy.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 # Processes that tests start with a cache of their own need not compile everything anew.
 os.environ.setdefault("NUMBA_CACHE_DIR", kernels_directory())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 
 import thinkalike as ta
 from tests.object_store import ObjectStore
+from tests.waiting import until
 from thinkalike import leases
 from thinkalike.addresses import filesystem, is_address, is_local, place, remove_tree
 from thinkalike.comparison.comparison import Comparison
@@ -124,12 +125,12 @@ def _python(code: str, environment: dict[str, str]) -> subprocess.CompletedProce
 
 
 OWNER = """
-import os, sys, time
+import sys
 from thinkalike.addresses import place
 from thinkalike.ownership import owning
 with owning(place(sys.argv[1]), lambda busy: None):
     print("begun", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -155,7 +156,8 @@ def test_one_owner_at_an_address(bucket: str) -> None:
 
 
 def test_a_dead_process_of_this_machine_owns_nothing(bucket: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", OWNER, bucket], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", OWNER, bucket]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
         assert not leases.Lease(place(bucket) / LOCK).acquired()
@@ -166,22 +168,25 @@ def test_a_dead_process_of_this_machine_owns_nothing(bucket: str) -> None:
 
 
 def test_an_owner_elsewhere_that_is_silent_is_dead(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And one that renews its lease is not, however long it takes."""
-    monkeypatch.setattr(leases, "LEASE_SECONDS", 1.5)
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
+    """And one that renews its lease is not, however long it takes; by a clock that we set."""
+    now = [0.0]
+    monkeypatch.setattr(leases, "clock", lambda: now[0])
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
     lock = place(bucket) / LOCK
     files, name = filesystem(lock)
     files.pipe_file(name, b'{"owner": "x", "host": "elsewhere", "process": 1, "beat": 0}')
     first, second = leases.Lease(lock), leases.Lease(lock)
-    begun = time.monotonic()
-    while not first.acquired():
-        time.sleep(0.1)
-    assert time.monotonic() - begun >= 1.5
+    assert not first.acquired()
+    now[0] += leases.LEASE_SECONDS - 1
+    assert not first.acquired()
+    now[0] += 2
+    assert first.acquired()
     first.own["host"] = "elsewhere"  # it cannot be asked whether it lives
-    begun = time.monotonic()
-    while time.monotonic() - begun < 4:
+    for _ in range(5):
+        beats = first.own["beat"] + 2
+        until(lambda beats=beats: first.own["beat"] > beats)  # so many have come through
         assert not second.acquired()
-        time.sleep(0.2)
+        now[0] += leases.LEASE_SECONDS - 1
     first.release()
     assert second.acquired()
     second.release()
@@ -201,15 +206,19 @@ def test_of_two_that_inherit_one_begins(bucket: str, monkeypatch: pytest.MonkeyP
     first.release()
 
 
-def test_a_lease_that_was_lost_is_told(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.05)
+@pytest.mark.parametrize("beat", [0.01, 3600])
+def test_a_lease_that_was_lost_is_told(beat: float, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not it was seen before the end."""
+    monkeypatch.setattr(leases, "BEAT_SECONDS", beat)
     lock = place(bucket) / LOCK
     files, name = filesystem(lock)
 
     def work() -> None:
         with owning(place(bucket), nothing):
+            (renewing,) = (one for one in threading.enumerate() if one.name == f"lease of {lock}")
             files.pipe_file(name, b'{"owner": "x", "host": "elsewhere", "process": 1, "beat": 0}')
-            time.sleep(1)
+            if beat < 1:
+                until(lambda: not renewing.is_alive())
 
     with pytest.raises(StoreError, match="Another process took over"):
         work()

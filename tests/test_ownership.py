@@ -5,31 +5,31 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import PAUSE, until_there
 from thinkalike.errors import StoreError
 from thinkalike.ownership import LOCK, differences, owning
 
-OWNER = """
-import sys, time
+OWNER = f"""
+{PAUSE}
+import sys
 from pathlib import Path
 from thinkalike.ownership import owning
 folder = Path(sys.argv[1])
 with owning(folder, lambda busy: None):
     (folder / "begun").touch()
-    time.sleep(float(sys.argv[2]))
-    (folder / "log").open("a").write(sys.argv[3])
+    pause_until(folder.with_name("go on"))
+    (folder / "log").write_text("done")
 """
 
 
-def start(folder: Path, seconds: float, name: str = "x") -> subprocess.Popen[bytes]:
-    process = subprocess.Popen([sys.executable, "-c", OWNER, str(folder), str(seconds), name])
-    while not (folder / "begun").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """An owner, which works until there is a file `go on` beside the folder."""
+    process = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)])
+    until_there(folder / "begun", process)
     return process
 
 
@@ -38,15 +38,23 @@ def nothing(busy: bool) -> None:
 
 
 def test_an_equal_run_waits_for_its_turn(tmp_path: Path) -> None:
-    process = start(tmp_path / "run", 0.5)
-    with owning(tmp_path / "run", nothing):
-        assert (tmp_path / "run" / "log").read_text() == "x"
+    process = start(tmp_path / "run")
+    asked: list[bool] = []
+
+    def let_it_finish(busy: bool) -> None:
+        asked.append(busy)
+        if busy:
+            (tmp_path / "go on").touch()
+
+    with owning(tmp_path / "run", let_it_finish):
+        assert (tmp_path / "run" / "log").read_text() == "done"
+    assert True in asked
     assert process.wait() == 0
     assert not (tmp_path / "run" / LOCK).exists()
 
 
 def test_another_is_refused_at_once_and_writes_nothing(tmp_path: Path) -> None:
-    process = start(tmp_path / "run", 60)
+    process = start(tmp_path / "run")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
 
     def refuse(busy: bool) -> None:
@@ -61,7 +69,7 @@ def test_another_is_refused_at_once_and_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_a_dead_owner_is_free(tmp_path: Path) -> None:
-    process = start(tmp_path / "run", 60)
+    process = start(tmp_path / "run")
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert (tmp_path / "run" / LOCK).exists()

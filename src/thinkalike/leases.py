@@ -16,9 +16,9 @@ import secrets
 import socket
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic as clock
 
 from thinkalike.addresses import filesystem, reaching, store_errors
 from thinkalike.errors import StoreError
@@ -63,7 +63,8 @@ class Lease:
         if self._thread is not None:
             self._thread.join()
         with suppress(*store_errors()):  # then it ends by itself
-            if not self._lost and self._is_ours(self._content()):
+            self._lost = self._lost or not self._is_ours(self._content())
+            if not self._lost:
                 self.files.rm_file(self.name)
         if self._lost:
             raise StoreError(
@@ -92,8 +93,8 @@ class Lease:
         if content is None:
             return False  # it is free by now: ask again
         if content != self._seen[0]:
-            self._seen = (content, time.monotonic())
-        silent = time.monotonic() - self._seen[1]
+            self._seen = (content, clock())
+        silent = clock() - self._seen[1]
         if silent < LEASE_SECONDS and not _is_dead(content):
             return False
         taken = self._put(**({} if tag is None else {"IfMatch": tag}))

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +15,31 @@ import pytest
 import torch
 
 import thinkalike as ta
+from tests.waiting import PAUSE, until
 from thinkalike.activations import chunks as running
 from thinkalike.activations.cache import cache_directory, cache_path
 from thinkalike.errors import StoreError
 from thinkalike.systems.fingerprints import fingerprint_folder
 
-SLOWLY = """
-import sys, time
+STOPS = f"""
+{PAUSE}
+import sys
 import torch
 import thinkalike as ta
 from thinkalike.activations import chunks
 torch.set_num_threads(1)
-answers = chunks.answers
-def slow(*args, **options):
-    time.sleep(0.1)
+answers, n_done = chunks.answers, 0
+def stop(*args, **options):
+    global n_done
+    if n_done == 3:
+        open(f"waits-{{os.getpid()}}", "w").close()
+        pause_until("go on")
+    n_done += 1
     return answers(*args, **options)
-chunks.answers = slow
+chunks.answers = stop
 ta.extract(sys.argv[1], ta.Stimuli.from_table(sys.argv[2]), batch_size=2)
 """
+"""An extraction that stands still after three chunks until a file `go on` is there"""
 
 
 @pytest.fixture(autouse=True)
@@ -68,15 +74,14 @@ def uninterrupted(folder, stimuli, tmp_path, monkeypatch):
 def start(gpt2_folder, stimuli, tmp_path, own_cache):
     table = stimuli.save(tmp_path / "stimuli.csv")
     environment = {**os.environ, "THINKALIKE_CACHE": str(own_cache), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SLOWLY, str(gpt2_folder), str(table)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    command = [sys.executable, "-c", STOPS, str(gpt2_folder), str(table)]
+    return subprocess.Popen(command, env=environment, cwd=tmp_path)
 
 
-def wait_for(own_cache, n_done, *processes):
-    while len(list(own_cache.glob("activations/*/done/c/*/0"))) < n_done:
-        for process in processes:
-            assert process.poll() is None, process.stderr.read().decode()
-        time.sleep(0.01)
+def until_one_waits(tmp_path, *processes):
+    """Which of the processes came to its fourth chunk first."""
+    until(lambda: list(tmp_path.glob("waits-*")), *processes)
+    return next(one for one in processes if (tmp_path / f"waits-{one.pid}").exists())
 
 
 @pytest.fixture
@@ -97,16 +102,14 @@ def test_killed_in_the_middle_then_resumed(gpt2_folder, stimuli, tmp_path, own_c
     n_chunks = len(counted)
     counted.clear()
     process = start(gpt2_folder, stimuli, tmp_path, own_cache)
-    wait_for(own_cache, 3, process)
+    until_one_waits(tmp_path, process)
     process.send_signal(signal.SIGKILL)
-    process.communicate()
-    n_done = len(list(own_cache.glob("activations/*/done/c/*/0")))
-    assert 3 <= n_done < n_chunks
-    with pytest.raises(StoreError, match=rf"not complete \({n_done} of {n_chunks} chunks are there\)"):
+    process.wait()
+    with pytest.raises(StoreError, match=rf"not complete \(3 of {n_chunks} chunks are there\)"):
         ta.Activations.open(next(own_cache.glob("activations/*")))
 
     found = ta.extract(gpt2_folder, stimuli, batch_size=2)
-    assert len(counted) == n_chunks - n_done
+    assert len(counted) == n_chunks - 3
     assert files(own_cache) == bytes_of_whole
     for layer in expected:
         np.testing.assert_array_equal(found[layer], expected[layer])
@@ -115,11 +118,9 @@ def test_killed_in_the_middle_then_resumed(gpt2_folder, stimuli, tmp_path, own_c
 def test_two_writers_at_once_one_of_them_killed(gpt2_folder, stimuli, tmp_path, own_cache, monkeypatch):
     _, bytes_of_whole = uninterrupted(gpt2_folder, stimuli, tmp_path, monkeypatch)
     processes = [start(gpt2_folder, stimuli, tmp_path, own_cache) for _ in range(2)]
-    wait_for(own_cache, 4, *processes)
-    processes[0].send_signal(signal.SIGKILL)
-    for process in processes:
-        process.communicate()
-    assert processes[1].returncode == 0
+    until_one_waits(tmp_path, *processes).send_signal(signal.SIGKILL)
+    (tmp_path / "go on").touch()
+    assert sorted(process.wait() for process in processes) == [-signal.SIGKILL, 0]
     assert files(own_cache) == bytes_of_whole
 
 

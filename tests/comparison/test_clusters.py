@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ import pytest
 
 import thinkalike as ta
 from tests.engines import OPTIONS, dask, files, processes
+from tests.waiting import until
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
 from thinkalike.parallel import guarded
@@ -90,11 +91,9 @@ class Cluster:
     address: str = ""
 
     def start(self, port: int = 0) -> None:
-        told = self.folder / f"{time.monotonic_ns()}.json"
+        told = self.folder / f"{secrets.token_hex(8)}.json"
         self.scheduler = self._process("scheduler", "--port", str(port), "--scheduler-file", str(told))
-        while not (told.exists() and told.read_text()):
-            assert self.scheduler.poll() is None
-            time.sleep(0.1)
+        until(lambda: told.exists() and told.read_text(), self.scheduler)
         self.address = json.loads(told.read_text())["address"]
         self.worker = self._process("worker", self.address, "--nthreads", "1")
 

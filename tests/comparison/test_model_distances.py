@@ -110,7 +110,7 @@ def test_warped_distance_is_the_root_mean_square_along_the_matching() -> None:
     assert warped.values[0, 1] == pytest.approx(np.sqrt(np.mean(squares)))
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6))
 def test_from_a_metric_of_layers_comes_a_metric_of_models(seed: int) -> None:
     d = model_distances(random_models({"a": 3, "b": 3, "c": 3}, seed, "cka-angular")).values

@@ -36,7 +36,7 @@ WORDS = Words(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(
     n=st.integers(10, 80), n_folds=st.integers(2, 5), n_groups=st.integers(5, 40), seed=st.integers(0, 1000)
 )

@@ -35,7 +35,7 @@ def test_the_matrix_is_scipys_pair_by_pair(ties: bool) -> None:
     np.testing.assert_allclose(tau_matrix(profiles), expected, atol=1e-12)
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(TIED)
 def test_any_pair_is_scipys(pair: np.ndarray) -> None:
     np.testing.assert_allclose(tau(*pair), weightedtau(*pair).statistic, atol=1e-12)

@@ -105,7 +105,7 @@ def test_whether_it_counts_which_item_is_which_is_declared(related_layers: Layer
     assert same != MEASURES[name].matches_items
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 5))
 @pytest.mark.parametrize("name", [n for n in layer_measures() if n != "rtd"])
 def test_values_are_in_range_and_symmetric_where_declared(
@@ -127,7 +127,7 @@ def test_undeclared_symmetry_fails(related_layers: Layers, name: str) -> None:
     assert max(abs(MEASURES[name](X, Y) - MEASURES[name](Y, X)) for X, Y in pairs) > 1e-5
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), step=st.floats(0.01, 3), widths=st.tuples(*[st.integers(1, 6)] * 3))
 @pytest.mark.parametrize("name", METRICS)
 def test_metrics_keep_the_triangle_inequality(

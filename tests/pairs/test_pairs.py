@@ -61,7 +61,7 @@ def test_blocks_cover_all_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, parts)) == 8
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(max_examples=50)
 @given(arrays(np.float64, st.integers(2, 40), elements=st.sampled_from([0.0, 1.0, 1.5, 2.0, 7.0])))
 def test_ranks_are_scipys_with_ties_averaged(y: np.ndarray) -> None:
     zeros, ones = np.zeros(len(y), dtype=np.int32), np.ones(len(y), dtype=np.int32)

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.browsing import LAPTOP, PHONE, each, opened, requested, set_scheme, settled, started, text, until
+from tests.browsing import LAPTOP, PHONE, each, opened, requested, set_scheme, settled, started, text
+from tests.waiting import until
 from thinkalike.charts.notebook import OfflineRenderer
 from thinkalike.charts.theme import DARK, LIGHT, themed
 from thinkalike.comparison.comparison import Comparison

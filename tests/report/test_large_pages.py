@@ -11,7 +11,8 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from tests.browsing import each, opened, started, text, until
+from tests.browsing import each, opened, started, text
+from tests.waiting import until
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.explaining import organised_by, reasons
 from thinkalike.comparison.profiles import importance_shares

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.browsing import PHONE, each, opened, started, until
+from tests.browsing import PHONE, each, opened, started
+from tests.waiting import until
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.report import write_report
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.browsing import PHONE, each, opened, settled, started, text, until
+from tests.browsing import PHONE, each, opened, settled, started, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 

@@ -86,7 +86,7 @@ def test_tables_and_item_differences_equal_formed_pairs(ordered: str, missing: s
         np.testing.assert_allclose(f.table()[f.codes[i], f.codes[j]], expected, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(
     n=st.integers(2, 20),
     seed=st.integers(0, 10_000),

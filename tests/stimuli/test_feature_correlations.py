@@ -69,7 +69,7 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
 
 @pytest.mark.parametrize("ordered", ["indicator", "minmax"])
 @pytest.mark.parametrize("missing", ["ignore", "level"])
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(features=tables())
 def test_correlations_equal_those_over_pairs(features: pd.DataFrame, ordered: str, missing: str) -> None:
     found = feature_correlations(features, ordered=ordered, missing=missing).values

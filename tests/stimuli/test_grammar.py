@@ -219,7 +219,7 @@ def test_a_sentence_with_two_analyses_comes_once(tmp_path: Path) -> None:
         Stimuli.from_grammar(5, grammar=path)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(
     weights=st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=30),
     n=st.integers(1, 500),

@@ -12,7 +12,7 @@ from thinkalike.stimuli.spans import join, locate
 WORDS = st.lists(st.text("abc'.é", min_size=1, max_size=4), min_size=1, max_size=8)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(words=WORDS, gaps=st.lists(st.sampled_from(["", " ", "  "]), min_size=8, max_size=8))
 def test_words_that_make_up_the_text_are_found(words: list[str], gaps: list[str]) -> None:
     """Whatever spaces stand between them, even none."""
@@ -23,7 +23,7 @@ def test_words_that_make_up_the_text_are_found(words: list[str], gaps: list[str]
     assert locate(words, text) == starts
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(words=WORDS)
 def test_joined_words_are_where_join_says(words: list[str]) -> None:
     text, starts = join(words)

@@ -11,7 +11,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.systems.chunk_plan import TOKENS_AT_ONCE, make_plan
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.lists(st.tuples(st.integers(1, 900), st.integers(0, 7)), min_size=1, max_size=40),
     st.one_of(st.just("auto"), st.integers(1, 20)),

@@ -32,7 +32,7 @@ def test_tokens_that_share_a_character(offsets, span, expected):
     assert np.flatnonzero(found[0]).tolist() == expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_tokens_of_spans_by_brute_force(data):
     cuts = sorted(data.draw(st.sets(st.integers(0, 30), min_size=2, max_size=12)))
@@ -70,7 +70,7 @@ def test_regrouping():
     assert groups.one_by_one().bounds.tolist() == [0, 1, 2, 3]
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=8),
     st.integers(0, 99),

@@ -41,7 +41,7 @@ def brute_force(stream: list[int], n_tokens: int, a: int, b: int, w: int) -> flo
 
 
 @given(streams, st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
-@settings(deadline=None, max_examples=80, derandomize=True)
+@settings(max_examples=80)
 def test_probabilities_are_those_of_the_definition(stream: list[int], a: int, b: int, w: int) -> None:
     model = KneserNey(np.array(stream), n_tokens=7)
     found = model.probabilities(np.array([a]), np.array([b]), np.array([w]))
@@ -58,7 +58,7 @@ def test_the_definition_holds_where_discounts_are_estimated() -> None:
 
 
 @given(streams, st.integers(0, 6), st.integers(0, 6))
-@settings(deadline=None, max_examples=80, derandomize=True)
+@settings(max_examples=80)
 def test_each_context_sums_to_one_and_nothing_is_impossible(stream: list[int], a: int, b: int) -> None:
     model = KneserNey(np.array(stream), n_tokens=7)
     everything = model.probabilities(np.full(7, a), np.full(7, b), np.arange(7))

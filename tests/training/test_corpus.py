@@ -94,7 +94,7 @@ def test_sentences_know_titles_initials_and_quotes() -> None:
 
 
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{1,5}( [A-Za-z]{1,4}){0,4}[.!?]", fullmatch=True), max_size=5))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_sentences_joined_give_the_paragraph_back(made: list[str]) -> None:
     paragraph = " ".join(made)
     assert " ".join(sentences(paragraph)) == paragraph
