@@ -6,14 +6,24 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import thinkalike
+from thinkalike import machine
+from thinkalike.errors import ModelError
 from thinkalike.machine import ISA, available_memory, free_disk, keep_off_amx, kernels_directory
+from thinkalike.systems.system import LoadOptions, open_system
 
 FLAGS = "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu vme avx512_bf16 {} xsave\n"
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What these tests say of the processor is forgotten afterwards."""
+    monkeypatch.setattr(machine, "_amx_may_run", False)
 
 
 def environment_on(tmp_path: Path, flag: str, **before: str) -> dict[str, str]:
@@ -60,6 +70,94 @@ def test_onednn_obeys_also_when_torch_was_imported_first(tmp_path: Path) -> None
     )
     assert "AVX-512" not in done.stdout
     assert "AMX" not in done.stdout
+
+
+KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+
+
+class TestWhereOneDNNMayHaveDecidedBefore:
+    """torch was imported before thinkalike, as in this process: another one tries the product."""
+
+    @pytest.fixture(autouse=True)
+    def _tried_anew(self) -> Iterator[None]:
+        assert "torch" in sys.modules
+        tried = machine._amx_works
+        tried.cache_clear()
+        yield
+        tried.cache_clear()
+
+    @pytest.mark.parametrize("before", [{}, {ISA: "DEFAULT"}, {ISA: "avx512_core_amx"}], ids=str)
+    def test_a_model_in_half_precision_is_refused_where_the_product_kills(
+        self, before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(machine, "PRODUCT", KILLED)
+        environment_on(tmp_path, "amx_tile", **before)
+        with pytest.raises(
+            ModelError, match=r"bfloat16 end the process .*AMX.* import thinkalike before torch"
+        ):
+            open_system("nano-gelu-3l", LoadOptions(dtype="bfloat16", device="cpu"))
+        open_system("nano-gelu-3l", LoadOptions(dtype="float32", device="cpu"))
+
+    def test_it_is_taken_where_the_product_works(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(machine, "PRODUCT", f"import os; assert os.environ['{ISA}'] == 'DEFAULT'")
+        environment_on(tmp_path, "amx_tile")
+        open_system("nano-gelu-3l", LoadOptions(dtype="bfloat16", device="cpu"))
+
+    @pytest.mark.parametrize("before", [{}, {ISA: "AVX512_CORE_BF16"}, {ISA: "AVX2"}], ids=str)
+    def test_nothing_is_tried_where_it_is_not_needed(
+        self, before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(machine, "_amx_works", lambda: pytest.fail("another process was started"))
+        environment_on(tmp_path, "amx_tile" if before else "avx512_bf16", **before)
+        open_system("nano-gelu-3l", LoadOptions(dtype="bfloat16", device="cpu"))
+
+
+WAYS_IN = {
+    "import thinkalike": "import thinkalike as ta; ta.extract",
+    "from a module of it": "from thinkalike.activations.extraction_run import run_extraction",
+    "python -m thinkalike": "import runpy; runpy.run_module('thinkalike', run_name='__main__')",
+    "a worker": """
+from thinkalike.parallel import Processes
+pool = Processes(1)
+print("torch finds", pool.submit(os.getenv, "ONEDNN_MAX_CPU_ISA").result())
+pool.close()
+""",
+}
+ANNOUNCED = """
+import io, os, pathlib, sys
+sys.argv = ["thinkalike", "extract", "nano-gelu-3l", "--stimuli", "words.csv"]
+opened = pathlib.Path.open
+flags = "flags : fpu amx_tile\\n"
+def open_other(self, *a, **k):
+    return io.StringIO(flags) if str(self) == "/proc/cpuinfo" else opened(self, *a, **k)
+pathlib.Path.open = open_other
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print("torch finds", os.environ.get("ONEDNN_MAX_CPU_ISA"), flush=True)
+            if os.environ.get("ENDS"):
+                os._exit(0)
+sys.meta_path.insert(0, Watch())
+"""
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_the_variable_is_set_before_torch_is_loaded(way: str, tmp_path: Path) -> None:
+    (tmp_path / "words.csv").write_text("text,x\nthe king sleeps,a\nthe queens sleep,b\n")
+    environment = {k: v for k, v in os.environ.items() if k != ISA} | {
+        "ENDS": "" if way == "a worker" else "1"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ANNOUNCED + WAYS_IN[way]],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "torch finds AVX512_CORE_BF16" in done.stdout, done.stderr
+    assert "torch finds None" not in done.stdout
 
 
 UNSET = ("NUMBA_CACHE_DIR", "THINKALIKE_CACHE", "XDG_CACHE_HOME", "PYTHONPATH")

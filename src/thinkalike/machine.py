@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from thinkalike.errors import ModelError
 from thinkalike.types import Option
 
 CACHE = "THINKALIKE_CACHE"
@@ -33,12 +35,48 @@ def keep_off_amx(environment: MutableMapping[str, str] = os.environ, cpuinfo: Pa
     """Keep oneDNN off the AMX unit of the processor, unless the user has said what it may use.
 
     Under some hypervisors the processor announces AMX, the system permits it, and the first product in
-    bfloat16 still ends the process (SIGILL); nothing can be asked beforehand. What is lost is speed in
-    bfloat16 on a CPU; `ONEDNN_MAX_CPU_ISA=DEFAULT` gives it back where AMX works. oneDNN looks at the
-    variable at its first product, so that torch may have been imported before.
+    bfloat16 still ends the process (SIGILL). What is lost is speed in bfloat16 on a CPU;
+    `ONEDNN_MAX_CPU_ISA=DEFAULT` gives it back where AMX works. oneDNN looks at the variable at its first
+    product: where torch was imported before us it may be too late, and `check_half_precision` asks. Worker
+    processes inherit the variable, and have it before their torch.
     """
-    if ISA not in environment and _announces_amx(cpuinfo):
-        environment[ISA] = WITHOUT_AMX
+    global _amx_may_run
+    if _announces_amx(cpuinfo):
+        too_late = ISA not in environment and "torch" in sys.modules
+        allowed = environment.setdefault(ISA, WITHOUT_AMX).upper()
+        _amx_may_run = too_late or "AMX" in allowed or not allowed.startswith(("SSE", "AVX"))
+
+
+_amx_may_run = False
+"""Whether oneDNN may use the AMX unit that this processor announces"""
+
+
+def check_half_precision(dtype: str) -> None:
+    """Refuse a precision whose products would end the process on this machine.
+
+    Where AMX is announced and may be used, another process tries it first.
+    """
+    if _amx_may_run and dtype not in ("float32", "float64") and not _amx_works():
+        raise ModelError(
+            f"Products in {dtype} end the process on this machine: its processor announces AMX, and the "
+            f"system does not let it run. Set {ISA}={WITHOUT_AMX} before Python starts, or import thinkalike "
+            "before torch; or take dtype='float32'."
+        )
+
+
+PRODUCT = "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); x @ x"
+
+
+@functools.cache
+def _amx_works() -> bool:
+    """Whether a process that may use AMX lives through a product in bfloat16."""
+    import subprocess
+
+    allowed = os.environ.get(ISA, WITHOUT_AMX)
+    allowed = "DEFAULT" if allowed == WITHOUT_AMX else allowed
+    environment = {**os.environ, ISA: allowed}
+    tried = subprocess.run([sys.executable, "-c", PRODUCT], env=environment, capture_output=True, check=False)
+    return tried.returncode >= 0  # below 0: ended by a signal
 
 
 def _announces_amx(cpuinfo: Path) -> bool:

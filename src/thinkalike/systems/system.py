@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.machine import check_half_precision
 from thinkalike.stimuli.text import same_tokenizer
 from thinkalike.systems.architectures import Part
 from thinkalike.systems.fingerprints import fingerprint_files, fingerprint_weights
@@ -153,6 +154,8 @@ def open_system(
         system = _by_name(model, options, head)
     else:
         system = _in_memory(model, options, head)
+    if system.device == "cpu":
+        check_half_precision(system.dtype)
     return replace(system, name=name or system.name, tokenizer_given=tokenizer)
 
 
