@@ -10,15 +10,17 @@ from math import factorial
 
 import numpy as np
 
+from thinkalike.comparison import system_cautions
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.comparison.system_cautions import layers_where
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import FEWEST_FEATURES
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.inference.sentences import MOST_ITEMS
 from thinkalike.labels import Floats
 from thinkalike.progress import in_notebook
-from thinkalike.wording import layer_range, listed, number, percent, readable
+from thinkalike.wording import listed, number, percent, readable
 
 LOW_SCORE = 0.2
 DOMINANT = 0.8
@@ -27,12 +29,6 @@ INFLATED = 5.0
 FINE_GRAINED = 0.98
 WIDE_NULL = 0.4
 DUPLICATED = 0.05
-TOP_HEAVY = 0.3
-FIRST_HEAVY = 3.0
-"""So many times the variance of another word, word for word. Not in shares: a third of the items that lie at
-one far place carry two thirds of the variance and never more. In no layer of five bundled models
-(nano-bert, -gpt2, -mamba, -gelu-3l, -pythia-64; the default grammar) was it more than 2.1 times"""
-ANISOTROPIC = 0.9
 UNSTABLE = 0.5
 AS_ALIKE_UNTRAINED = 0.1
 MOST_SYSTEMS = 6
@@ -114,17 +110,6 @@ def _low_score(evidence: Evidence) -> Found:
             "ranks first there may not matter much.",
             _systems(low),
         )
-
-
-def _nothing_explained(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        if not profile.explains_something:
-            yield (
-                f"{profile.system}: that the features explain anything at all, these items do not show "
-                f"(mean ρ {number(float(np.nanmean(profile.mean_scores)))}, not above 0 over the folds): its "
-                "likeness to others has no p.",
-                (profile.system,),
-            )
 
 
 def _dominant_feature(evidence: Evidence) -> Found:
@@ -234,93 +219,6 @@ def _duplicated_vectors(evidence: Evidence) -> Found:
         )
 
 
-def _top_heavy_layers(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        shares = np.zeros(1) if profile.diagnostics is None else profile.diagnostics.top_share
-        if (shares > TOP_HEAVY).any():
-            yield (
-                f"{profile.system}: 1 % of the items carry up to {percent(shares.max())} of the variance in "
-                f"{_layers(profile, shares > TOP_HEAVY)}: distances there are about those few items. First "
-                "tokens of huge norm are a known cause (drop_first=1).",
-                (profile.system,),
-            )
-
-
-def _heavy_first_words(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        found = profile.diagnostics
-        if found is None or found.by_position is None or found.positions is None or found.first_norm is None:
-            continue
-        share, expected = found.by_position[:, 0], found.positions[:, 0]
-        heavy = share * (1 - expected) > FIRST_HEAVY * (1 - share) * expected
-        if heavy.any():
-            worst = int(np.where(heavy, share, -1.0).argmax())
-            yield (
-                f"{profile.system}: first words are {percent(expected[worst])} of the items and carry up to "
-                f"{percent(share[worst])} of the variance in {_layers(profile, heavy)} (their vectors are "
-                f"{found.first_norm[worst]:.1f} times as long)"
-                f"{_importance_lost(found.lost_importance(profile.mean_importance)[worst, 0])}: what ranks "
-                "first there may be about being first. See what remains without them (--robustness), or give "
-                "texts a beginning (bos=True, drop_first=1).",
-                (profile.system,),
-            )
-
-
-def _importance_lost(share: float) -> str:
-    if np.isnan(share):
-        return ""
-    goes = f"{percent(share)} of the importance goes" if share > 0 else "no importance goes"
-    return f", and {goes} when they are left out"
-
-
-def _missing_bos(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        beginning = profile.metadata.get("beginning") or {}
-        if beginning.get("unused") and beginning.get("why") != "asked":
-            yield (
-                f"{profile.system} has a beginning-of-sequence token ({beginning['unused']}) and read the "
-                "texts without it, as its tokenizer does: first words may stand in for it. See whether it "
-                "matters: bos=True (--bos, --robustness).",
-                (profile.system,),
-            )
-
-
-def _half_taken(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        part = profile.metadata.get("part")
-        if part is not None and not profile.metadata.get("part_asked", True):
-            yield (
-                f"{profile.system} has several parts, and only its {part} was read: name the one you mean, "
-                f"as MODEL:{part}.",
-                (profile.system,),
-            )
-
-
-def _quantised_weights(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        file = profile.metadata.get("gguf_file")
-        if file:
-            yield (
-                f"{profile.system}: the weights are quantised ({file}). In the bundled models 8 bits leave "
-                "distances as they are (RSA 0.9999 with the full weights), 4 bits do not quite (0.98), and "
-                "features that matter little change places.",
-                (profile.system,),
-            )
-
-
-def _anisotropic_layers(evidence: Evidence) -> Found:
-    for profile in evidence.profiles:
-        cosines = None if profile.diagnostics is None else profile.diagnostics.anisotropy
-        if cosines is not None and (cosines > ANISOTROPIC).any():
-            yield (
-                f"{profile.system}: two items have a mean cosine of up to {number(np.nanmax(cosines))} in "
-                f"{_layers(profile, cosines > ANISOTROPIC)}: all vectors point about the same way, and a few "
-                "units of large values decide on the distances. See what z-scored units say "
-                "(distance='zscored').",
-                (profile.system,),
-            )
-
-
 def _unstable_similarities(evidence: Evidence) -> Found:
     low, high = evidence.features.low, evidence.features.high
     if low is None or high is None or len(low) < 2:
@@ -396,9 +294,18 @@ def _no_chance_level(evidence: Evidence) -> Found:
         )
 
 
+def _of_each(look: Callable[[Profile], Iterator[str]]) -> Callable[[Evidence], Found]:
+    """Look at every system by itself."""
+
+    def found(evidence: Evidence) -> Found:
+        return ((text, (one.system,)) for one in evidence.profiles for text in look(one))
+
+    return found
+
+
 CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]] = {
     "low-score": _low_score,
-    "nothing-explained": _nothing_explained,
+    "nothing-explained": _of_each(system_cautions.nothing_explained),
     "dominant-feature": _dominant_feature,
     "collinear-features": _collinear_features,
     "fine-grained-features": _fine_grained_features,
@@ -406,12 +313,12 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "constant-features": _constant_features,
     "left-out-features": _left_out_features,
     "duplicated-vectors": _duplicated_vectors,
-    "top-heavy-layers": _top_heavy_layers,
-    "heavy-first-words": _heavy_first_words,
-    "missing-bos": _missing_bos,
-    "half-taken": _half_taken,
-    "quantised-weights": _quantised_weights,
-    "anisotropic-layers": _anisotropic_layers,
+    "top-heavy-layers": _of_each(system_cautions.top_heavy_layers),
+    "heavy-first-words": _of_each(system_cautions.heavy_first_words),
+    "missing-bos": _of_each(system_cautions.missing_bos),
+    "half-taken": _of_each(system_cautions.half_taken),
+    "quantised-weights": _of_each(system_cautions.quantised_weights),
+    "anisotropic-layers": _of_each(system_cautions.anisotropic_layers),
     "few-resamples": _few_resamples,
     "unstable-similarities": _unstable_similarities,
     "no-better-than-untrained": _no_better_than_untrained,
@@ -427,14 +334,10 @@ Places = Sequence[tuple[Profile, np.ndarray]]
 
 def _places(found: Places) -> str:
     """`layer 0 of a`, `layers 0–2 of a, layer 1 of b and 3 more systems`."""
-    said = [f"{_layers(profile, mask)} of {profile.system}" for profile, mask in found[:MOST_SYSTEMS]]
+    said = [f"{layers_where(profile, mask)} of {profile.system}" for profile, mask in found[:MOST_SYSTEMS]]
     rest = len(found) - len(said)
     return listed([*said, *([f"{rest} more {'systems' if rest > 1 else 'system'}"] if rest else [])])
 
 
 def _systems(found: Places) -> tuple[str, ...]:
     return tuple(profile.system for profile, _ in found)
-
-
-def _layers(profile: Profile, where: np.ndarray) -> str:
-    return layer_range([profile.layers[k] for k in np.flatnonzero(where)])

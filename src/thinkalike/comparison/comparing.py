@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
-from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.addresses import place
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.cautions import tell
+from thinkalike.comparison.compared_systems import (
+    UNTRAINED_DRAWS,
+    Gathering,
+    System,
+    check_settings,
+    check_systems,
+    opened,
+)
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
 from thinkalike.comparison.items import shared_items, subset_activations
@@ -32,15 +38,9 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.sentences import plan_sentences
 from thinkalike.measures.measure import Measure
 from thinkalike.options import one_name, whole_number
-from thinkalike.parallel import engine_for
 from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.systems.names import is_array_file
-from thinkalike.wording import listed
 
-CONTROLS = ("untrained",)
-UNTRAINED_DRAWS = 10
-"""Draws of random weights for each model: one alone says little, for they differ much"""
 MEANS = ("device", "device_map", "batch_size")
 """Options of `extract` that say with what it is done, not what comes out: a run may change them"""
 KEEPS = ("activations", "profiles")
@@ -48,9 +48,6 @@ RESAMPLES = 20
 """How often everything is computed without a tenth of the sentences, unless told otherwise"""
 
 AnyMeasure = str | Measure | Callable[[np.ndarray, np.ndarray], float]
-
-System: TypeAlias = object
-"""A model by its name (hub id, folder, bundled model; MODEL@REVISION), activations, arrays, or their file"""
 
 
 @one_name
@@ -145,7 +142,7 @@ def compare(
     plan = make_plan(stimuli)
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
-    named = {name: _opened(name, system) for name, system in named.items()}
+    named = {name: opened(name, system) for name, system in named.items()}
     there = None if root is None else RunDirectory(root)
     announce = None
     if there is None or not there.has_results():
@@ -155,7 +152,7 @@ def compare(
     with nullcontext() if root is None else RunDirectory.owned(root, stimuli, about) as run:
         if announce is not None:
             announce()
-        work = _Work(stimuli, asked, run)
+        work = Gathering(stimuli, asked, run)
         found, copies = work.gathered(named, copies=controls is not None)
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
         call = _call(run, plan, asked_measures, null, [*found, *chain(*copies.values())], tried)
@@ -266,74 +263,6 @@ def _compute(
     )
 
 
-def _opened(name: str, system: System) -> System:
-    """Files of arrays are read once, for all that looks at them."""
-    if isinstance(system, Activations) or not is_array_file(system):
-        return system
-    return Activations.open(str(system), system=name)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """How a system becomes activations."""
-
-    stimuli: Stimuli
-    extraction: Mapping[str, Any]
-    run: RunDirectory | None
-
-    def gathered(
-        self, named: Mapping[str, System], *, copies: bool
-    ) -> tuple[list[Activations], dict[str, tuple[Activations, ...]]]:
-        """The activations of all systems and, if wanted, of untrained copies of those that are models."""
-        models = {name: named[name] for name in _models(named)}
-        self.extract_ahead(models, copies=copies)
-        found = [self.activations(name, system) for name, system in named.items()]
-        return found, {name: self.untrained(name, model) for name, model in models.items()} if copies else {}
-
-    def activations(self, name: str, system: System) -> Activations:
-        if isinstance(system, Activations):
-            system.check_stimuli(self.stimuli)
-            items = tuple(str(item) for item in self.stimuli.items.index)
-            renamed = replace(system, system=name, item_names=items, stimuli_digest=self.stimuli.digest)
-            if self.run is not None:
-                self.run.keep_activations(renamed)
-            return renamed
-        return self._extract(name, system)
-
-    def extract_ahead(self, models: Mapping[str, System], *, copies: bool) -> None:
-        """Have workers, if there are any, read all models; what follows then finds the stores."""
-        engine = engine_for("extract")
-        if engine is None or not models:
-            return
-        from thinkalike.comparison.tasks import extract_on_workers
-
-        wanted = [(name, str(model), self._place(name), self.extraction) for name, model in models.items()]
-        for name, model in models.items() if copies else ():
-            for copy, options in self._draws(name).items():
-                wanted.append((copy, str(model), self._place(copy), {**self.extraction, **options}))
-        wanted = [one for one in wanted if one[2] is None or not is_complete(one[2])]
-        extract_on_workers(engine, self.stimuli, wanted, None if self.run is None else self.run.root)
-
-    def untrained(self, name: str, system: System) -> tuple[Activations, ...]:
-        """Of copies of a model, each with other random weights."""
-        return tuple(self._extract(copy, system, **options) for copy, options in self._draws(name).items())
-
-    def _draws(self, name: str) -> dict[str, dict[str, int]]:
-        """Untrained copies by name, with the options that make them."""
-        first = int(self.extraction.get("seed") or 0)
-        names = [f"{name}:untrained", *(f"{name}:untrained:{k}" for k in range(2, UNTRAINED_DRAWS + 1))]
-        return {copy: {"untrained": True, "seed": first + k} for k, copy in enumerate(names)}
-
-    def _place(self, name: str) -> Path | None:
-        return None if self.run is None else self.run.activations_path(name)
-
-    def _extract(self, name: str, model: object, **options: object) -> Activations:
-        from thinkalike.activations import extract
-
-        out = self._place(name)
-        return extract(str(model), self.stimuli, system=name, out=out, **{**self.extraction, **options})
-
-
 def _kept(
     one: Activations, stimuli: Stimuli, plan: ProfilingPlan, run: RunDirectory | None
 ) -> Profile | None:
@@ -355,57 +284,6 @@ def _check_keep(keep: str, out: object) -> None:
         raise InvalidInput("keep='profiles' says what stays in a run directory: give out=… too.")
 
 
-def _models(named: Mapping[str, System]) -> list[str]:
-    return [
-        name
-        for name, system in named.items()
-        if not isinstance(system, Activations) and not is_array_file(system)
-    ]
-
-
 def usual_resamples(preset: str) -> int:
     """Folds over pairs, as in the paper's code, leave nothing to resample."""
     return 0 if preset == "salle2024" else RESAMPLES
-
-
-def check_settings(
-    settings: Mapping[str, object],
-    extraction: Mapping[str, object] | None,
-    named: Mapping[str, System],
-    controls: str | None,
-) -> None:
-    """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
-    from thinkalike.activations.extraction import OPTIONS
-
-    for name in settings:
-        if name in OPTIONS and name != "seed":
-            raise InvalidInput(f"{name} is an option of extract: give extraction={{{name!r}: …}}.")
-    unknown = [name for name in extraction or {} if name not in OPTIONS]
-    if unknown:
-        raise UnknownName.among("option of extract", unknown[0], OPTIONS)
-    if extraction and not _models(named):
-        raise InvalidInput(
-            f"Got {listed(list(extraction))} for reading models, and all systems are arrays: leave that out."
-        )
-    if extraction and extraction.get("autoencoder") is not None and controls is not None:
-        raise InvalidInput(
-            "controls='untrained' draws weights that no autoencoder was trained on: leave out one of both."
-        )
-
-
-def check_systems(
-    named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None, *, least: int = 2
-) -> None:
-    """Refuse too few systems, and what some of them do not have."""
-    if len(named) < least:
-        got = f"only {next(iter(named))}" if named else "no system"
-        raise InvalidInput(
-            f"Got {got}: a comparison needs two systems or more. What the layers of one are organised by, "
-            "and how alike they are to each other, ta.profile and ta.similarity show (thinkalike profile)."
-        )
-    if controls is not None and controls not in CONTROLS:
-        raise UnknownName.among("control", controls, CONTROLS)
-    if controls is not None and not _models(named):
-        raise InvalidInput("controls='untrained' needs models by name: arrays have no untrained copy.")
-    if stimuli is None and len(_models(named)) < len(named):
-        raise InvalidInput("Arrays were given without stimuli: also give the stimuli that they answer to.")

@@ -17,6 +17,7 @@ import pandas as pd
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
+from thinkalike.comparison import compared_systems
 from thinkalike.comparison.layer_costs import PairCounts, seconds_a_layer
 from thinkalike.comparison.layerpass import KEPT_VECTORS
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
@@ -101,9 +102,9 @@ def plan(
         systems = [systems]
     stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
-    comparing.check_systems(named, stimuli, given["controls"], least=2 if work == "compare" else 1)
+    compared_systems.check_systems(named, stimuli, given["controls"], least=2 if work == "compare" else 1)
     settings = {name: value for name, value in options.items() if name not in given}
-    comparing.check_settings(settings, given["extraction"], named, given["controls"])
+    compared_systems.check_settings(settings, given["extraction"], named, given["controls"])
     if stimuli is None:
         stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     extraction = dict(given["extraction"] or {})
@@ -121,7 +122,7 @@ def plan(
     asked = Compared(
         measures=comparing.further_measures(given["measures"]),
         null=given["null"] if given["null"] is not None or resamples else 0,
-        copies=comparing.UNTRAINED_DRAWS if given["controls"] else 0,
+        copies=compared_systems.UNTRAINED_DRAWS if given["controls"] else 0,
         robustness=given["robustness"] is not False,
     )
     return look_ahead(sizes, stimuli, made, asked, out=out)

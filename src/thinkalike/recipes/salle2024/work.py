@@ -13,7 +13,8 @@ import pandas as pd
 
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning
-from thinkalike.comparison.comparing import System, compare
+from thinkalike.comparison.compared_systems import System
+from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import StoreError
 from thinkalike.files import new_folder

@@ -1,0 +1,143 @@
+"""The systems of a comparison: checked, and made into activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from thinkalike.activations.reader import is_complete
+from thinkalike.activations.store import Activations
+from thinkalike.comparison.rundir import RunDirectory
+from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.parallel import engine_for
+from thinkalike.stimuli.table import Stimuli
+from thinkalike.systems.names import is_array_file
+from thinkalike.wording import listed
+
+CONTROLS = ("untrained",)
+UNTRAINED_DRAWS = 10
+"""Draws of random weights for each model: one alone says little, for they differ much"""
+
+System: TypeAlias = object
+"""A model by its name (hub id, folder, bundled model; MODEL@REVISION), activations, arrays, or their file"""
+
+
+def opened(name: str, system: System) -> System:
+    """Files of arrays are read once, for all that looks at them."""
+    if isinstance(system, Activations) or not is_array_file(system):
+        return system
+    return Activations.open(str(system), system=name)
+
+
+def models_among(named: Mapping[str, System]) -> list[str]:
+    return [
+        name
+        for name, system in named.items()
+        if not isinstance(system, Activations) and not is_array_file(system)
+    ]
+
+
+def check_settings(
+    settings: Mapping[str, object],
+    extraction: Mapping[str, object] | None,
+    named: Mapping[str, System],
+    controls: str | None,
+) -> None:
+    """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
+    from thinkalike.activations.extraction import OPTIONS
+
+    for name in settings:
+        if name in OPTIONS and name != "seed":
+            raise InvalidInput(f"{name} is an option of extract: give extraction={{{name!r}: …}}.")
+    unknown = [name for name in extraction or {} if name not in OPTIONS]
+    if unknown:
+        raise UnknownName.among("option of extract", unknown[0], OPTIONS)
+    if extraction and not models_among(named):
+        raise InvalidInput(
+            f"Got {listed(list(extraction))} for reading models, and all systems are arrays: leave that out."
+        )
+    if extraction and extraction.get("autoencoder") is not None and controls is not None:
+        raise InvalidInput(
+            "controls='untrained' draws weights that no autoencoder was trained on: leave out one of both."
+        )
+
+
+def check_systems(
+    named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None, *, least: int = 2
+) -> None:
+    """Refuse too few systems, and what some of them do not have."""
+    if len(named) < least:
+        got = f"only {next(iter(named))}" if named else "no system"
+        raise InvalidInput(
+            f"Got {got}: a comparison needs two systems or more. What the layers of one are organised by, "
+            "and how alike they are to each other, ta.profile and ta.similarity show (thinkalike profile)."
+        )
+    if controls is not None and controls not in CONTROLS:
+        raise UnknownName.among("control", controls, CONTROLS)
+    if controls is not None and not models_among(named):
+        raise InvalidInput("controls='untrained' needs models by name: arrays have no untrained copy.")
+    if stimuli is None and len(models_among(named)) < len(named):
+        raise InvalidInput("Arrays were given without stimuli: also give the stimuli that they answer to.")
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """How a system becomes activations."""
+
+    stimuli: Stimuli
+    extraction: Mapping[str, Any]
+    run: RunDirectory | None
+
+    def gathered(
+        self, named: Mapping[str, System], *, copies: bool
+    ) -> tuple[list[Activations], dict[str, tuple[Activations, ...]]]:
+        """The activations of all systems and, if wanted, of untrained copies of those that are models."""
+        models = {name: named[name] for name in models_among(named)}
+        self.extract_ahead(models, copies=copies)
+        found = [self.activations(name, system) for name, system in named.items()]
+        return found, {name: self.untrained(name, model) for name, model in models.items()} if copies else {}
+
+    def activations(self, name: str, system: System) -> Activations:
+        if isinstance(system, Activations):
+            system.check_stimuli(self.stimuli)
+            items = tuple(str(item) for item in self.stimuli.items.index)
+            renamed = replace(system, system=name, item_names=items, stimuli_digest=self.stimuli.digest)
+            if self.run is not None:
+                self.run.keep_activations(renamed)
+            return renamed
+        return self._extract(name, system)
+
+    def extract_ahead(self, models: Mapping[str, System], *, copies: bool) -> None:
+        """Have workers, if there are any, read all models; what follows then finds the stores."""
+        engine = engine_for("extract")
+        if engine is None or not models:
+            return
+        from thinkalike.comparison.tasks import extract_on_workers
+
+        wanted = [(name, str(model), self._place(name), self.extraction) for name, model in models.items()]
+        for name, model in models.items() if copies else ():
+            for copy, options in self._draws(name).items():
+                wanted.append((copy, str(model), self._place(copy), {**self.extraction, **options}))
+        wanted = [one for one in wanted if one[2] is None or not is_complete(one[2])]
+        extract_on_workers(engine, self.stimuli, wanted, None if self.run is None else self.run.root)
+
+    def untrained(self, name: str, system: System) -> tuple[Activations, ...]:
+        """Of copies of a model, each with other random weights."""
+        return tuple(self._extract(copy, system, **options) for copy, options in self._draws(name).items())
+
+    def _draws(self, name: str) -> dict[str, dict[str, int]]:
+        """Untrained copies by name, with the options that make them."""
+        first = int(self.extraction.get("seed") or 0)
+        names = [f"{name}:untrained", *(f"{name}:untrained:{k}" for k in range(2, UNTRAINED_DRAWS + 1))]
+        return {copy: {"untrained": True, "seed": first + k} for k, copy in enumerate(names)}
+
+    def _place(self, name: str) -> Path | None:
+        return None if self.run is None else self.run.activations_path(name)
+
+    def _extract(self, name: str, model: object, **options: object) -> Activations:
+        from thinkalike.activations import extract
+
+        out = self._place(name)
+        return extract(str(model), self.stimuli, system=name, out=out, **{**self.extraction, **options})
