@@ -1,14 +1,15 @@
 """Many items: memory and processor time of profiles, RSA and CKA as the items grow.
 
     python -m benchmarks.large [WORK]...
-    all, or some of: profile, resamples, rsa, cka, cka-ranges, usual, whole, layers
+    all, or some of: profile, resamples, rsa, cka, cka-ranges, usual, whole, layers, systems
 
 Layers of 1,024 units lie in a store on disk. Profiles and RSA are by at most two million pairs of items in
 one go (`max_pairs`), a tenth of what is usual, to spare time; `usual` is a profile with the usual cap. Each
 size runs in a process of its own, whose peak memory the system tells, libraries included (`idle MB`: what
 they take before anything is read). Times are of the processor, reading included, compiling not. Twice as
 many items should take twice as long; `growth` is the power of n between two sizes, 1 for linear. `whole` is
-a comparison of 60,000 items × 64 units, `layers` one of 300 layers × 300 items, both without the page.
+a comparison of 60,000 items × 64 units, `layers` one of 300 layers × 300 items, `systems` one of 40 systems
+with 6 layers, all without the page.
 Results are in benchmarks/results/large.json.
 """
 
@@ -31,8 +32,10 @@ import pandas as pd
 RESULTS = Path(__file__).parent / "results" / "large.json"
 SIZES = (12_500, 25_000, 50_000, 100_000)
 UNITS, LAYERS, PAIRS = 1_024, 2, 2_000_000
-WORKS = ("profile", "resamples", "rsa", "cka", "cka-ranges", "usual", "whole", "layers")
-ONE_SIZE = {"whole": 60_000, "layers": 300, "usual": 100_000}
+WORKS = ("profile", "resamples", "rsa", "cka", "cka-ranges", "usual", "whole", "layers", "systems")
+ONE_SIZE = {"whole": 60_000, "layers": 300, "systems": 300, "usual": 100_000}
+SYSTEMS = {"whole": (2, 1, 64), "layers": (2, 150, 64), "systems": (40, 6, 64)}
+"""Systems, layers of each, units"""
 
 
 def stimuli(n: int):  # type: ignore[no-untyped-def]
@@ -72,9 +75,8 @@ def work(name: str, store: Path | None, n: int) -> None:
         make_store(400, Path(folder, "small.zarr"))
         _do(name, ta.Activations.open(Path(folder, "small.zarr")), stimuli(400))
     shown = stimuli(n)
-    systems = {"whole": (2, 1, 64), "layers": (2, 150, 64)}
-    if name in systems:
-        found = _arrays(shown, *systems[name])
+    if name in SYSTEMS:
+        found = _arrays(shown, *SYSTEMS[name])
     else:
         assert store is not None
         found = ta.Activations.open(store)
@@ -130,7 +132,7 @@ def main(*names: str) -> None:
             sizes = (ONE_SIZE[name],) if name in ONE_SIZE else SIZES
             rows: list[dict[str, object]] = []
             for n in sizes:
-                store = None if name in ("whole", "layers") else Path(folder, f"{n}.zarr")
+                store = None if name in SYSTEMS else Path(folder, f"{n}.zarr")
                 if store is not None and not store.exists():
                     make_store(n, store)
                 row = {"items": n, **measure(name, store, n), "load": round(os.getloadavg()[0], 1)}

@@ -44,8 +44,9 @@ def importing(frame):
 def note(frame, event, argument):
     if event == "call" and ours(frame) and frame.f_globals["__name__"] not in ran and not importing(frame):
         ran.add(frame.f_globals["__name__"])
-threading.setprofile(note)
-sys.setprofile(note)
+if sys.argv[2]:
+    threading.setprofile(note)
+    sys.setprofile(note)
 ta.compare(systems, stimuli)
 sys.setprofile(None)
 print(len(ran))
@@ -158,21 +159,26 @@ def annotations(tree: ast.AST) -> Iterator[ast.expr]:
             yield found
 
 
-def modules_that_run(src: Path, what: str) -> int:
-    """How many modules' functions run in one `ta.compare` of arrays or of models."""
-    with tempfile.TemporaryDirectory() as cache:
-        ran = subprocess.run(
-            [sys.executable, "-c", WALK, what],
-            env={**os.environ, "PYTHONPATH": str(src), "THINKALIKE_CACHE": cache, "XDG_CACHE_HOME": cache},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+def modules_that_run(src: Path, what: str, compiled: Path) -> int:
+    """How many modules' functions run in one `ta.compare` of arrays or of models, with nothing kept before.
+
+    A first time without counting compiles the loops: Numba, watched call by call, would take half an hour.
+    """
+    for counted in ("", "counted"):
+        with tempfile.TemporaryDirectory() as cache:
+            places = {"THINKALIKE_CACHE": cache, "XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": str(compiled)}
+            ran = subprocess.run(
+                [sys.executable, "-c", WALK, what, counted],
+                env={**os.environ, "PYTHONPATH": str(src), **places},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
     return int(ran.stdout.split()[-1])
 
 
-def shape(src: Path) -> dict[str, str]:
-    """What → how much, in the order of the table."""
+def shape(src: Path, compiled: Path) -> dict[str, str]:
+    """What → how much, in the order of the table; compiled loops are kept in a folder."""
     paths = modules(src)
     counted = {path: lines_of(path) for path in paths}
     itself = [p for p in paths if p.relative_to(src / "thinkalike").parts[0] not in OUTSIDE]
@@ -195,7 +201,7 @@ def shape(src: Path) -> dict[str, str]:
         ),
         "types not known: `Any`, and names that stand for it": f"{Names(paths, src).unknown_types()}",
         "modules that run in `ta.compare`, arrays / models": (
-            f"{modules_that_run(src, 'arrays')} / {modules_that_run(src, 'models')}"
+            " / ".join(f"{modules_that_run(src, what, compiled)}" for what in ("arrays", "models"))
         ),
     }
 
@@ -213,8 +219,8 @@ def checked_out(commit: str, folder: Path) -> Path:
 def main() -> None:
     commit = sys.argv[1] if len(sys.argv) > 1 else BEFORE
     with tempfile.TemporaryDirectory() as folder:
-        then = shape(checked_out(commit, Path(folder)))
-    now = shape(HERE)
+        then = shape(checked_out(commit, Path(folder)), Path(folder, "then"))
+        now = shape(HERE, Path(folder, "now"))
     print(f"| | {commit} | now |\n|---|---|---|")
     for what in now:
         print(f"| {what} | {then[what]} | {now[what]} |")
