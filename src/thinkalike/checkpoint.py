@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from thinkalike.errors import DamagedFile
 from thinkalike.files import read_arrays, write_arrays
-from thinkalike.types import Json
 
 
 class Checkpoint:
@@ -30,7 +30,7 @@ class Checkpoint:
         self.path, self.key, self.seconds_between = Path(path), key, seconds_between
         self._saved = time.monotonic()
 
-    def load(self) -> tuple[dict[str, np.ndarray], Json] | None:
+    def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """What was saved; None if there is nothing that can be continued."""
         try:
             arrays, about = read_arrays(self.path)

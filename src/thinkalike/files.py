@@ -24,14 +24,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thinkalike.addresses import filesystem, is_local, reaching, store_errors, unreachable
 from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.leases import HOST, lives
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ def sealed_json(content: Mapping[str, object]) -> bytes:
     return _sealed(text.encode(), last=False)
 
 
-def read_json(path: Path, *, way_out: str = ANEW) -> Json:
+def read_json(path: Path, *, way_out: str = ANEW) -> dict[str, Any]:
     """What `write_json` wrote; `DamagedFile` if it is not there or not that."""
     with reading(path, way_out):
         content: dict[str, object] = json.loads(read_sealed(path, way_out=way_out))
@@ -210,14 +210,16 @@ def packed_arrays(arrays: Mapping[str, np.ndarray], *, about: Facts) -> bytes:
     return buffer.getvalue()
 
 
-def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarray], Json]:
+def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the plain values that `write_arrays` wrote."""
     data = read_sealed(path, way_out=way_out)
     with reading(path, way_out):
         return unpacked_arrays(data)
 
 
-def unpacked_arrays(data: bytes, *, most_bytes: int | None = None) -> tuple[dict[str, np.ndarray], Json]:
+def unpacked_arrays(
+    data: bytes, *, most_bytes: int | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and plain values from the bytes of such a file; ValueError if they unfold to more than so much.
 
     Nothing in it is run: arrays of Python objects are refused.
@@ -297,7 +299,7 @@ def reading(path: Path, way_out: str = ANEW) -> Iterator[None]:
         raise DamagedFile(f"{path} does not hold what belongs there ({reason}): {way_out}.") from error
 
 
-def plain(value: object) -> Value:
+def plain(value: object) -> Any:
     """Tuples as lists, NumPy as Python, NaN and infinities as None.
 
     Examples

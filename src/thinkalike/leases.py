@@ -19,6 +19,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic as clock
+from typing import Any
 
 from thinkalike.addresses import filesystem, reaching, store_errors
 from thinkalike.errors import StoreError
@@ -41,7 +42,12 @@ class Lease:
     def __init__(self, path: Path) -> None:
         self.address = path
         self.files, self.name = filesystem(path)
-        self.own: Json = {"owner": secrets.token_hex(8), "host": HOST, "process": os.getpid(), "beat": 0}
+        self.own: dict[str, Any] = {
+            "owner": secrets.token_hex(8),
+            "host": HOST,
+            "process": os.getpid(),
+            "beat": 0,
+        }
         self._tag: str | None = None
         self._seen: tuple[bytes, float] = (b"", 0.0)
         self._lost = False

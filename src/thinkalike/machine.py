@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from thinkalike.errors import ModelError
-from thinkalike.types import Option
 
 CACHE = "THINKALIKE_CACHE"
 ISA = "ONEDNN_MAX_CPU_ISA"
@@ -130,7 +129,7 @@ def free_disk(place: str | Path) -> int | None:
         return None
 
 
-def compiled(**options: Option) -> Callable[[Callable[..., object]], Any]:
+def compiled(**options: Any) -> Callable[[Callable[..., object]], Any]:
     """`numba.njit` with `options`, whose machine code is kept in our cache directory.
 
     `NUMBA_CACHE_DIR` goes before it. Where neither can be written to, nothing is kept: Numba alone would

@@ -34,11 +34,21 @@ TRIES = 3
 """How often a task is sent out if its worker dies, or the store fails"""
 
 
+class Future(Protocol):
+    """A task that was sent."""
+
+    def result(self) -> Any:
+        """What it came to, once it has ended."""
+
+    def cancel(self) -> object:
+        """Leave it, if it has not begun."""
+
+
 class Engine(Protocol):
     """What runs tasks: an executor of `concurrent.futures` or submitit, a Dask client."""
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
-        """Something with `result()`."""
+    def submit(self, function: Callable[..., object], /, *arguments: object) -> Future:
+        """Send it."""
 
 
 _engines: ContextVar[dict[Kind, Engine]] = ContextVar("engines")
@@ -128,7 +138,7 @@ class Processes:
         self.number = number
         self._pool = self._new()
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+    def submit(self, function: Callable[..., object], /, *arguments: object) -> Future:
         try:
             return self._pool.submit(function, *arguments)
         except BrokenExecutor:
@@ -193,13 +203,15 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
     return engine
 
 
-def _submitted(engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]) -> list[Any]:
+def _submitted(engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]) -> list[Future]:
     if hasattr(engine, "map_array") and len(tasks) > 1:  # submitit: one array of jobs
         return list(engine.map_array(guarded, [function] * len(tasks), tasks))
     return [engine.submit(guarded, function, task) for task in tasks]
 
 
-def _outcome(engine: Engine, function: Callable[[Item], Result], task: Item, future: Any) -> Result | Failure:
+def _outcome(
+    engine: Engine, function: Callable[[Item], Result], task: Item, future: Future
+) -> Result | Failure:
     for attempt in range(1, TRIES + 1):
         try:
             outcome = future.result()

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thinkalike.cli import app
-from thinkalike.cli.finished import AGAIN
+from thinkalike.cli.record import AGAIN
 from thinkalike.systems import pretrained
 
 TEXT = "The dog sees a cat near the old house.\n\nA cat that the dogs see runs home again today.\n\n" * 20

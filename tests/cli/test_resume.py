@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from thinkalike.cli.boundary import run
-from thinkalike.cli.finished import AGAIN
+from thinkalike.cli.record import AGAIN
 
 MODELS = ["nano-pythia-64", "nano-pythia-64@step1000"]
 OPTIONS = ["--sentences", "20", "--resamples", "0", "--no-report"]

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from thinkalike.charts.theme import themed
 from thinkalike.cli import app
-from thinkalike.cli.finished import AGAIN
+from thinkalike.cli.record import AGAIN
 from thinkalike.cli.reproduce import parse_settings
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce

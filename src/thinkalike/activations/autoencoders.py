@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +123,7 @@ def load_autoencoder(path: str | Path) -> SparseAutoencoder:
     )
 
 
-def _of_saelens(tensors: Mapping[str, Floats32], config: Json, file: Path) -> SparseAutoencoder:
+def _of_saelens(tensors: Mapping[str, Floats32], config: dict[str, Any], file: Path) -> SparseAutoencoder:
     _need(tensors, ("W_enc", "b_enc", "b_dec"), file)
     kind = config.get("architecture", "jumprelu" if "threshold" in tensors else "standard")
     activation = config.get("activation_fn", config.get("activation_fn_str", "relu"))
@@ -149,7 +150,7 @@ def _of_saelens(tensors: Mapping[str, Floats32], config: Json, file: Path) -> Sp
     )
 
 
-def _of_sparsify(tensors: Mapping[str, Floats32], config: Json, file: Path) -> SparseAutoencoder:
+def _of_sparsify(tensors: Mapping[str, Floats32], config: dict[str, Any], file: Path) -> SparseAutoencoder:
     _need(tensors, ("encoder.weight", "encoder.bias", "b_dec"), file)
     if config.get("activation", "topk") != "topk" or "k" not in config:
         raise ModelError(

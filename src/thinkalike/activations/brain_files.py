@@ -7,9 +7,9 @@ imported, except nibabel to read an image from a path, and h5py for MATLAB's new
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from thinkalike.activations.distance_sources import from_distances
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
+
+if TYPE_CHECKING:
+    from nibabel.spatialimages import SpatialImage
 
 SQUARED = ("squared euclidean", "squared mahalanobis", "crossnobis")
 """What rsatoolbox calls distances that it gives squared"""
@@ -56,9 +59,13 @@ def _hdf5(path: str | Path) -> dict[str, Array]:
         return {name: np.asarray(one).T for name, one in file.items() if isinstance(one, h5py.Dataset)}
 
 
+Image: TypeAlias = "str | os.PathLike[str] | SpatialImage | npt.ArrayLike"
+"""A file, an image of nibabel, or its values"""
+
+
 def from_nifti(
-    image: Any,
-    mask: Any,
+    image: Image,
+    mask: Image,
     *,
     system: str | None = None,
     items: Sequence[str] | None = None,
@@ -108,14 +115,14 @@ def from_nifti(
     return Activations.from_arrays(layers, system=name, items=items)
 
 
-def _values(image: Any, what: str) -> npt.NDArray[np.float64]:
+def _values(image: Image, what: str) -> npt.NDArray[np.float64]:
     if isinstance(image, (str, os.PathLike)):
         try:
             import nibabel
         except ImportError as error:
             raise MissingExtra.needed("nibabel", "neuro") from error
         try:
-            image = nibabel.load(image)
+            image = cast("SpatialImage", nibabel.load(image))
         except (nibabel.filebasedimages.ImageFileError, OSError) as error:
             raise StoreError(f"{what} at {image} cannot be read ({one_line(error)}).") from error
     get = getattr(image, "get_fdata", None)
@@ -165,7 +172,7 @@ def from_rsatoolbox(given: Any, *, system: str = "rsatoolbox", item: str | None 
     return Activations.from_arrays({"measurements": means}, system=system, items=kept)
 
 
-def _described(descriptors: Any, item: str | None, n: int) -> list[str] | None:
+def _described(descriptors: Mapping[str, npt.ArrayLike], item: str | None, n: int) -> list[str] | None:
     if item is None:
         return None
     if item not in descriptors:

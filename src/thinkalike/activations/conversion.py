@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -36,11 +37,11 @@ def as_stimuli(given: Stimuli | pd.DataFrame) -> Stimuli:
     return Stimuli.from_table(given.rename_axis("item").reset_index() if named else given)
 
 
-def open_activations(system: Value, name: str) -> Value:
+def open_activations(system: object, name: str) -> Any:
     """Arrays and their files as activations called `name`, results by that name; all else as it is."""
     if is_array_file(system):
-        return replace(Activations.open(os.fspath(system)), system=name)
-    given = as_activations(system, name)
+        return replace(Activations.open(str(system)), system=name)
+    given: Any = as_activations(system, name)
     is_named = is_dataclass(given) and not isinstance(given, type) and hasattr(given, "system")
     return replace(given, system=name) if is_named and given.system != name else given
 

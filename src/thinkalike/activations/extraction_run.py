@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from thinkalike.activations.cache import cache_path
 from thinkalike.activations.chunks import ChunkTarget, run
@@ -67,8 +68,8 @@ def run_extraction(
     if out is None and not cache:
         return _as_shown(_compute(system, shown, settings, attributes), shown, system.name)
     attributes["shown"] = shown.fingerprint
-    attributes["key"] = _key(system, attributes)
-    place = out or cache_path(str(system.about["model"]), attributes["key"])
+    key = attributes["key"] = _key(system, attributes)
+    place = out or cache_path(str(system.about["model"]), key)
     check_free(place, attributes)
     if not is_complete(place) or damaged_chunks(place):
         with owning_store(place, attributes):
@@ -81,7 +82,7 @@ def _compute(
     system: System,
     shown: ModelInputs,
     settings: ExtractionSettings,
-    attributes: Json,
+    attributes: dict[str, Any],
     place: str | Path | None = None,
 ) -> Activations:
     """Run the model over what is lacking at `place`, or over all if nothing is to be kept."""
@@ -153,7 +154,7 @@ def _attributes(system: System, settings: ExtractionSettings) -> Json:
     }
 
 
-def _key(system: System, attributes: Json) -> str:
+def _key(system: System, attributes: Mapping[str, Any]) -> str:
     """A digest of all that changes the numbers, or how they are cut into chunks."""
     names = ("model", "revision", "commit", "part_asked")  # the identity says it, whatever it is called
     return digest_of(
@@ -171,7 +172,9 @@ def _key(system: System, attributes: Json) -> str:
     )
 
 
-def _source(system: System, shown: ModelInputs, settings: ExtractionSettings, metadata: Json) -> RowSource:
+def _source(
+    system: System, shown: ModelInputs, settings: ExtractionSettings, metadata: dict[str, Any]
+) -> RowSource:
     """The rows to compute, as the model reads them; what it wrote itself is noted in the metadata."""
     stack = system.stack
     kind = KINDS.get(getattr(stack.model, "main_input_name", "input_ids"), "audio")
@@ -186,7 +189,7 @@ def _source(system: System, shown: ModelInputs, settings: ExtractionSettings, me
         sequences = _reader(system, settings).read(shown.stimuli)
         if settings.generate:
             prompts, sequences = sequences, _continued(system, shown, settings, sequences)
-            metadata["written"] = written_texts(processor, prompts, sequences)
+            metadata["written"] = written_texts(system.tokenizer, prompts, sequences)
         device = next(stack.model.parameters()).device.type
         plan = make_plan(sequences.row_text, sequences.lengths, batch_size=settings.batch_size, device=device)
         return TextSource(sequences, plan, stack)

@@ -20,14 +20,13 @@ from thinkalike.activations.seals import check_seals, has_seals
 from thinkalike.activations.store import Activations, Array, Layer
 from thinkalike.addresses import is_local, store_errors, unreachable
 from thinkalike.errors import StoreError, ThinkalikeError, one_line
-from thinkalike.types import Json, Value
 
 FORMAT = 3
 READ_AT_ONCE = 1 << 26
 """Bytes of a layer that are read together before they are put in order"""
 
 
-def describe(path: str | Path) -> Json | None:
+def describe(path: str | Path) -> dict[str, Any] | None:
     """What the store at `path` says of itself; None if there is none."""
     try:
         with reading(path):
@@ -63,8 +62,8 @@ def damaged_chunks(path: str | Path) -> list[int]:
     if not has_seals(path) or is_expired(path):  # nothing is there yet, or no more
         return []
     group = zarr.open_group(str(path), mode="r")
-    done: Any = group["done"][:]  # type: ignore[index]
-    arrays = [group[f"layers/{number}"] for number in range(done.shape[1])]
+    done = np.asarray(array_in(group, "done")[:])
+    arrays = [array_in(group, f"layers/{number}") for number in range(done.shape[1])]
     return [
         chunk
         for chunk in sorted(done_chunks(path)[0])
@@ -72,10 +71,18 @@ def damaged_chunks(path: str | Path) -> list[int]:
     ]
 
 
-def _is_whole(array: Any, chunk: int, expected: int) -> bool:
+def array_in(group: zarr.Group, name: str) -> zarr.Array:
+    """An array of a store; damaged if there is none."""
+    found = group[name]
+    if not isinstance(found, zarr.Array):
+        raise ValueError(f"{name} is no array")
+    return found
+
+
+def _is_whole(array: zarr.Array, chunk: int, expected: int) -> bool:
     rows = array.chunks[0]
     try:
-        return checksum(array[chunk * rows : (chunk + 1) * rows]) == expected
+        return checksum(np.asarray(array[chunk * rows : (chunk + 1) * rows])) == expected
     except (ValueError, OSError):
         return False
 
@@ -107,8 +114,9 @@ class StoredLayers:
 
     def __call__(self, number: int) -> Array:
         with reading(self.path):
-            group: Any = zarr.open_group(self.path, mode="r")
-            layer, expected = group[f"layers/{number}"], group["done"][:, number]
+            group = zarr.open_group(self.path, mode="r")
+            layer = array_in(group, f"layers/{number}")
+            expected = np.asarray(array_in(group, "done")[:, number])
             ordered = np.empty(layer.shape, dtype=np.float32)
             at_once = layer.chunks[0]
             found: list[int] = []
@@ -146,9 +154,9 @@ def open_store(path: str | Path) -> Activations:
         )
     with reading(path):
         group = zarr.open_group(str(path), mode="r")
-        arrays: list[Value] = [group[f"layers/{number}"] for number in range(len(about["layers"]))]
-        positions = np.asarray(group["positions"][:])  # type: ignore[index]
-        stored: Value = group["items"][:]  # type: ignore[index]
+        arrays = [array_in(group, f"layers/{number}") for number in range(len(about["layers"]))]
+        positions = np.asarray(array_in(group, "positions")[:])
+        stored = np.asarray(array_in(group, "items")[:])
         if sorted(positions) != list(range(len(stored))) or len(set(stored)) != len(stored):
             raise ValueError("the names of the rows are lost")
         items = np.empty(len(positions), dtype=object)

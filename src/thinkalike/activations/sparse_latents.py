@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ ROWS_AT_ONCE = 256
 """States that are encoded together: the only time that latents are dense"""
 MARK = "l"
 
-Sparse: TypeAlias = Any
+Sparse: TypeAlias = "sparse.csc_array"
 """(n_items, n_latents), a sparse array of SciPy by columns: what its types leave out is used here"""
 
 

@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from thinkalike.activations.rows import counted, first_difference
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
-from thinkalike.types import Facts, Option, Value
 
 if TYPE_CHECKING:
     import xarray
 
+    from thinkalike.activations.parts import Parted
     from thinkalike.stimuli.table import Stimuli
 
 Layer = int | str
@@ -72,9 +72,9 @@ class Activations(Mapping[Layer, "Array"]):
     item_names: tuple[str, ...]
     n_units: tuple[int, ...]
     stimuli_digest: str | None
-    metadata: Facts
+    metadata: Mapping[str, Any]
     _read: Callable[[int], Array] = field()
-    _parted: Value = field(default=None)
+    _parted: Parted | None = field(default=None)
     """If the layers are parts of others, as heads are of blocks: these, as a `parts.Parted`"""
 
     def __getitem__(self, layer: Layer) -> Array:
@@ -184,35 +184,35 @@ class Activations(Mapping[Layer, "Array"]):
         )
 
     @classmethod
-    def from_xarray(cls, data: xarray.Dataset | xarray.DataArray, **options: Option) -> Activations:
+    def from_xarray(cls, data: xarray.Dataset | xarray.DataArray, **options: Any) -> Activations:
         """Activations from labelled arrays; see `sources.from_xarray`."""
         from thinkalike.activations.sources import from_xarray
 
         return from_xarray(data, **options)
 
     @classmethod
-    def from_distances(cls, rdms: Any, **options: Option) -> Activations:
+    def from_distances(cls, rdms: Any, **options: Any) -> Activations:
         """Activations from RDMs of anyone's making; see `distance_sources.from_distances`."""
         from thinkalike.activations.distance_sources import from_distances
 
         return from_distances(rdms, **options)
 
     @classmethod
-    def from_runs(cls, runs: Any, **options: Option) -> Activations:
+    def from_runs(cls, runs: Any, **options: Any) -> Activations:
         """Activations with the crossnobis distances of repeated measurements; see `distance_sources`."""
         from thinkalike.activations.distance_sources import from_runs
 
         return from_runs(runs, **options)
 
     @classmethod
-    def from_cache(cls, cache: Facts, **options: Option) -> Activations:
+    def from_cache(cls, cache: Mapping[str, object], **options: Any) -> Activations:
         """Activations from a cache of TransformerLens or nnsight; see `sources.from_cache`."""
         from thinkalike.activations.sources import from_cache
 
         return from_cache(cache, **options)
 
     @classmethod
-    def open(cls, path: str | Path, **options: Option) -> Activations:
+    def open(cls, path: str | Path, **options: Any) -> Activations:
         """Activations from a store of ours, or any Zarr group, `.npz`, `.npy` or folder of them."""
         from thinkalike.activations.sources import open_path
 

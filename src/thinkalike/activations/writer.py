@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.errors import ContainsArrayError
 
-from thinkalike.activations.reader import FORMAT, checksum, damaged_chunks, describe, is_complete
+from thinkalike.activations.reader import FORMAT, array_in, checksum, damaged_chunks, describe, is_complete
 from thinkalike.activations.seals import write_seals
 from thinkalike.activations.store import Activations, Array, Layer, refuse_nonfinite
 from thinkalike.addresses import is_local, place, store_errors, unreachable
 from thinkalike.errors import StoreError
 from thinkalike.ownership import BESIDE, owning
-from thinkalike.types import Facts, Option, Value
 
 ROWS_AT_ONCE = 1024
 
@@ -49,7 +49,7 @@ class Writer:
         self,
         path: str | Path,
         *,
-        attributes: Facts,
+        attributes: Mapping[str, Any],
         items: Sequence[str],
         positions: np.ndarray,
         n_units: Sequence[int],
@@ -110,7 +110,7 @@ class MemoryWriter:
     def __init__(
         self,
         *,
-        attributes: Facts,
+        attributes: Mapping[str, Any],
         items: Sequence[str],
         positions: np.ndarray,
         n_units: Sequence[int],
@@ -179,7 +179,7 @@ def _digest(activations: Activations) -> str:
     return digest.hexdigest()
 
 
-def check_free(path: str | Path, attributes: Facts) -> None:
+def check_free(path: str | Path, attributes: Mapping[str, Any]) -> None:
     """Raise unless there is nothing at `path`, or a store of the same content."""
     found = describe(path)
     if found is None:
@@ -223,14 +223,14 @@ def writing(path: str | Path) -> Iterator[None]:
         ) from error
 
 
-def _array(group: zarr.Group, name: str, **layout: Option) -> Value:
+def _array(group: zarr.Group, name: str, **layout: Any) -> zarr.Array:
     """The array if it is there, else a new one; another process may create it at the same time."""
     if name not in group:
         try:
             return group.create_array(name, **layout)
         except ContainsArrayError:
             pass
-    array = group[name]
+    array = array_in(group, name)
     for wanted in ("shape", "chunks"):
         if getattr(array, wanted, None) != layout[wanted]:
             raise StoreError(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from thinkalike.types import Chart, Json, Option
+from thinkalike.types import Chart, Json
 
 Format = Literal["png", "svg", "pdf", "html"]
 
 
-def drawn(chart: Chart, format: str, **options: Option) -> bytes:
+def drawn(chart: Chart, format: str, **options: Any) -> bytes:
     """An Altair chart as PNG, SVG, PDF or HTML; `options` of its `save`, such as `scale_factor`."""
     target: io.BytesIO | io.StringIO = io.BytesIO() if format in ("png", "pdf") else io.StringIO()
     chart.save(target, format=cast(Format, format), **options)

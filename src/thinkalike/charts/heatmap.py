@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -98,8 +99,8 @@ def _cells(data: Data, n: int, colours: alt.Color, label: str) -> list[alt.Chart
 
 def _picture(data: Data, n: int, colours: alt.Color) -> list[alt.Chart]:
     """One mark for all cells, and a mark without any size, whose legend is that of the picture."""
-    across: Json = {"x": alt.value(0), "y": alt.value(0), "url": "url:N"}
-    size: Json = {
+    across: dict[str, Any] = {"x": alt.value(0), "y": alt.value(0), "url": "url:N"}
+    size: dict[str, Any] = {
         "width": alt.expr("width"),
         "height": alt.expr("height"),
         "align": "left",
@@ -195,15 +196,15 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     name = alt.Chart(names).encode(text="name:N")
     tick = alt.Chart(ticks).encode(text="name:N")
     across, down = alt.X("middle:Q", axis=None), alt.Y("middle:Q", axis=None)
-    cut: Json = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
-    level: Json = {"baseline": "bottom", "dy": -17, **cut}
+    cut: dict[str, Any] = {"fontSize": 12, "limit": alt.expr("datum.share * width - 2")}
+    level: dict[str, Any] = {"baseline": "bottom", "dy": -17, **cut}
     above, beside = level, {**level, "angle": 270}
     if (
         names["name"].str.len() * LETTER > names["share"] * SIDE
     ).any():  # whole, where there is no room for all
         above = {"fontSize": 12, "align": "left", "baseline": "middle", "angle": 315, "dx": 18, "dy": -4}
         beside = {"fontSize": 12, "align": "right", "baseline": "middle", "dx": -17}
-    small: Json = {"fontSize": 9, "color": theme.muted}
+    small: dict[str, Any] = {"fontSize": 9, "color": theme.muted}
     return [
         name.mark_text(**above).encode(x=across, y=alt.value(0)),
         name.mark_text(**beside).encode(y=down, x=alt.value(0)),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, layered, system_color, system_shape
-from thinkalike.types import Json
 
 
 def word_map(
@@ -110,7 +110,7 @@ def system_map(
     return layered(points, names, width=320, height=320, title=title)
 
 
-def _free_axes(extent: float, aspect: float = 1.0) -> Json:
+def _free_axes(extent: float, aspect: float = 1.0) -> dict[str, Any]:
     """Axes without numbers: on a map only distances mean anything."""
     across, down = (alt.Scale(domain=[-reach, reach], nice=False) for reach in (extent, extent * aspect))
     return {"x": alt.X("x:Q", scale=across, axis=None), "y": alt.Y("y:Q", scale=down, axis=None)}

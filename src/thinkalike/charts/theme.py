@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import altair as alt
 import pandas as pd
 
 from thinkalike.errors import UnknownName
-from thinkalike.types import Json, Option
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -107,7 +106,7 @@ def themed(chart: Chart, theme: Theme = LIGHT) -> Chart:
     return chart.configure(**config(theme))
 
 
-def config(theme: Theme) -> Json:
+def config(theme: Theme) -> dict[str, Any]:
     """The Vega-Lite config of a theme."""
     words = {"labelColor": theme.muted, "titleColor": theme.ink, "labelFontSize": 11, "titleFontSize": 12}
     return {
@@ -139,7 +138,7 @@ def layered(*parts: alt.Chart, width: float, height: float, title: str = "") -> 
     return alt.LayerChart(layer=list(parts)).properties(width=width, height=height, title=title)
 
 
-def colour_bar(title: str, *, length: int, **options: Option) -> alt.Legend:
+def colour_bar(title: str, *, length: int, **options: Any) -> alt.Legend:
     """The legend of a ramp, under the chart."""
     return alt.Legend(
         title=title,
@@ -153,19 +152,19 @@ def colour_bar(title: str, *, length: int, **options: Option) -> alt.Legend:
     )
 
 
-def feature_color(features: Sequence[str], theme: Theme, **options: Option) -> alt.Color:
+def feature_color(features: Sequence[str], theme: Theme, **options: Any) -> alt.Color:
     """Colour by the field `feature`; `features` in the order that gives each its colour."""
     scale = alt.Scale(domain=list(features), range=theme.feature_colors(len(features)))
     return alt.Color("feature:N", scale=scale, title=None, **options)
 
 
-def system_color(systems: Sequence[str], theme: Theme, **options: Option) -> alt.Color:
+def system_color(systems: Sequence[str], theme: Theme, **options: Any) -> alt.Color:
     """Colour by the field `system`."""
     scale = alt.Scale(domain=list(systems), range=theme.system_colors(len(systems)))
     return alt.Color("system:N", scale=scale, title=None, **options)
 
 
-def system_shape(systems: Sequence[str], **options: Option) -> alt.Shape:
+def system_shape(systems: Sequence[str], **options: Any) -> alt.Shape:
     """Shape by the field `system`, so that colour is never alone."""
     shapes = [SHAPES[k % len(SHAPES)] for k in range(len(systems))]
     return alt.Shape("system:N", scale=alt.Scale(domain=list(systems), range=shapes), title=None, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from thinkalike.cli.named import SYSTEMS, parse_systems
 from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with, place
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.types import Option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +162,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     show_notes([P_IN_WORDS, *notes])
 
 
-def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: Option) -> None:
+def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: Any) -> None:
     found = opened.sensitivity(_table(table), **asked(cohort=cohort), **options)
     leaders = found.leaders()
     rows = [
@@ -189,7 +188,7 @@ def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **option
     show_table(columns, rows, names=["fact"], title="Facts over all analyses")
 
 
-def _report(opened: Atlas, table: Path | None, out: Path, **options: Option) -> None:
+def _report(opened: Atlas, table: Path | None, out: Path, **options: Any) -> None:
     from thinkalike.report.population_page import write_population
 
     facts = opened.facts(_table(table))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ from thinkalike.cli.autoencoder import (
     latent_options,
     show_latents,
 )
-from thinkalike.cli.finished import AGAIN, Written, says_again
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import SYSTEMS, default_folder, parse_systems
 from thinkalike.cli.options import (
     BatchSize,
@@ -48,8 +48,9 @@ from thinkalike.cli.options import (
     lent,
     resamples,
 )
+from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
-from thinkalike.types import Json, Option
+from thinkalike.types import Option
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
@@ -142,7 +143,7 @@ def compare(
         batch_size=batch_size_of(batch_size),
         **latent_options(autoencoder, layer=layer, latents=latents, best=best),
     )
-    chosen: Json = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
+    chosen: dict[str, Any] = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
     made = robustness and stimuli is None  # sentences of a grammar: others can be made
     others = read_stimuli(None, seed=(seed or 0) + 1, **chosen) if made else robustness
     shown = read_stimuli(stimuli, seed=seed, column=column, **chosen)

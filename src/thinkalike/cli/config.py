@@ -14,13 +14,17 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from thinkalike.addresses import is_address
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.ownership import OPTIONS
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Json
+
+if TYPE_CHECKING:
+    import click
 
 OPTION = "--config"
 PLACES = ("out", "run", "report", "figure")
@@ -58,7 +62,7 @@ def use_config(context: typer.Context, file: Path | None) -> None:
     context.default_map = {asked: said}
 
 
-def write_config(command: str, options: Facts, folder: Path) -> None:
+def write_config(command: str, options: Mapping[str, Any], folder: Path) -> None:
     """The options that were given, into the folder of a run; where to, apart from the others."""
     import tomli_w
 
@@ -106,5 +110,5 @@ def _read(file: Path) -> Json:
 
 
 def _parameters(context: typer.Context, command: str) -> list[str]:
-    commands: Mapping[str, Value] = getattr(context.command, "commands", {})
+    commands: Mapping[str, click.Command] = getattr(context.command, "commands", {})
     return [str(parameter.name) for parameter in commands[command].params] if command in commands else []

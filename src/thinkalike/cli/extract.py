@@ -16,7 +16,7 @@ from thinkalike.cli.autoencoder import (
     latent_options,
     show_latents,
 )
-from thinkalike.cli.finished import AGAIN, Written, says_again
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
 from thinkalike.cli.options import (
     BatchSize,
@@ -36,6 +36,7 @@ from thinkalike.cli.options import (
     batch_size_of,
     only_with,
 )
+from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import FILES, Columns, Drop, Features, Kinds, read_stimuli
 from thinkalike.errors import InvalidInput
 

@@ -1,7 +1,7 @@
 """The folder of a command's results: one owner at a time, and finished once.
 
-`command.json` in the folder says what was asked for and, when all is done, the digest of every file and what
-was said. The same command again finds that and says it again.
+The record of the command is `command.json` in the folder: it travels with the results, and says who is at
+work there. It knows what weights and files hold to the last bit.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 import typer
 
 from thinkalike.cli.config import PLACES
-from thinkalike.cli.finished import AGAIN, heard
-from thinkalike.errors import DamagedFile, StoreError
-from thinkalike.files import is_part, plain, read_json, write_json
+from thinkalike.cli.record import Record, heard
+from thinkalike.errors import StoreError
+from thinkalike.files import is_part, plain
 from thinkalike.ownership import BESIDE, differences, owning
 from thinkalike.types import Facts, Json
 
@@ -44,17 +44,17 @@ def once(
     inputs : files and folders that are read; what they hold is part of it too.
     """
     run = _Run(folders, _asked(context, models or {}, [path for path in inputs if path is not None]))
-    if run.says_it_again():
+    if run.record.says_again():
         return
     with owning(folders[0], run.refuse_other):
-        if not run.says_it_again():  # it may have been finished while we waited
+        if not run.record.says_again():  # it may have been finished while we waited
             run.begin()
             try:
                 said, _ = heard(work)
             except BaseException:
                 run.leave_nothing_of_nothing()
                 raise
-            run.finish(said)
+            run.record.finish(said)
 
 
 @dataclass(frozen=True)
@@ -63,48 +63,31 @@ class _Run:
     asked: Facts
 
     @property
-    def file(self) -> Path:
-        return self.folders[0] / FILE
-
-    def kept(self) -> Json:
-        """What an earlier command left; nothing if there was none, or the file is damaged."""
-        try:
-            return read_json(self.file)
-        except DamagedFile:
-            return {}
+    def record(self) -> Record:
+        return Record(self.folders[0] / FILE, self.asked, lambda _: self.files())
 
     def refuse_other(self, busy: bool) -> None:
-        kept = self.kept()
+        kept = self.record.kept()
         if busy and kept and kept["asked"] != self.asked:
             raise StoreError(
                 f"Another run is at work in {self.folders[0]} ({differences(kept['asked'], self.asked)}): "
                 "wait for its end, or choose another folder."
             )
 
-    def says_it_again(self) -> bool:
-        kept = self.kept()
-        if kept.get("asked") != self.asked or kept.get("files") != self.files():
-            return False
-        typer.echo(kept["said"] + AGAIN)
-        return True
-
     def begin(self) -> None:
-        kept = self.kept()
+        kept = self.record.kept()
         if kept.get("asked") == self.asked:
             return
         for name in kept.get("files", ()):  # of another command, which this one takes the place of
             with suppress(OSError):
                 (self.folders[0] / name).unlink()
-        write_json({"asked": self.asked}, self.file)
+        self.record.begin()
 
     def leave_nothing_of_nothing(self) -> None:
         """Where the work failed before it wrote anything, the folder is as it was."""
         if not self.files():
             with suppress(OSError):
-                self.file.unlink()
-
-    def finish(self, said: str) -> None:
-        write_json({"asked": self.asked, "said": said, "files": self.files()}, self.file)
+                self.record.file.unlink()
 
     def files(self) -> dict[str, str]:
         """The digest of every file, by its place seen from the first folder."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,13 +17,13 @@ from thinkalike import addresses
 from thinkalike.addresses import whole
 from thinkalike.errors import InvalidInput
 from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES, local_folder
-from thinkalike.types import Chart, Json, Option
+from thinkalike.types import Chart, Option
 
 NOT_TO_WRITE_TO = ("memory", "http", "https")
 FIGURES = (".png", ".svg", ".pdf", ".html")
 
 
-def asked(**options: Option) -> Json:
+def asked(**options: Any) -> dict[str, Any]:
     """Those that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -80,17 +80,17 @@ def _figure(value: Path | None) -> Path | None:
     return _place(value)
 
 
-def place(help: str, **more: Option) -> Option:
+def place(help: str, **more: Any) -> object:
     """An option that names a folder or file of this machine to write to."""
     return typer.Option(help=help, callback=_place, **more)
 
 
-def address(help: str, **more: Option) -> Option:
+def address(help: str, **more: Any) -> object:
     """An option that names a folder, or any fsspec address that can be written to."""
     return typer.Option(help=help, callback=_address, **more)
 
 
-def source(help: str, **more: Option) -> Option:
+def source(help: str, **more: Any) -> object:
     """An argument that names a folder to read, or its address."""
     return typer.Argument(help=help, callback=_source, **more)
 

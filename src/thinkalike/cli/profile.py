@@ -16,7 +16,7 @@ from thinkalike.cli.autoencoder import (
     latent_options,
     show_latents,
 )
-from thinkalike.cli.finished import AGAIN, Written, says_again
+from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import SYSTEMS, parse_systems
 from thinkalike.cli.options import (
     BatchSize,
@@ -48,6 +48,7 @@ from thinkalike.cli.options import (
     place,
     resamples,
 )
+from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, StoreError

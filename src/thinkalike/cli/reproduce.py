@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,6 @@ from thinkalike.cli.application import app
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.options import asked, only_with, place
 from thinkalike.errors import InvalidInput
-from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.recipes import Reproduction
@@ -65,7 +64,7 @@ def reproduce(
     return [] if scale == "paper" or files else [folder]  # what it read may be another next time
 
 
-def parse_settings(texts: Sequence[str]) -> Json:
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     """SETTING=VALUE as a mapping; a value that is JSON (a number, a list) is read as such."""
     settings: dict[str, object] = {}
     for text in texts:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thinkalike.cli.options import asked, names_of
 from thinkalike.errors import InvalidInput
-from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
@@ -89,7 +88,7 @@ def features_asked(
     drop: Sequence[str] | None = None,
     kind: Sequence[str] | None = None,
     **others: object,
-) -> Json:
+) -> dict[str, Any]:
     """`--features`, `--drop` and `--kind` as `Stimuli` takes them."""
     from thinkalike.stimuli.kinds import parse_kinds
 

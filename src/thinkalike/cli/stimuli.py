@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,6 @@ from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.options import Figure, Seed, asked, draw, only_with, place
 from thinkalike.cli.shown import Drop, Features, Kinds, features_asked, read_stimuli
 from thinkalike.errors import InvalidInput
-from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
@@ -108,14 +107,14 @@ def _copy(grammar: str | None, folder: Path) -> None:
     typer.echo("\n".join(f"Wrote {path}." for path in written))
 
 
-def _make(grammar: str | None, options: Json, chosen: Json) -> Stimuli:
+def _make(grammar: str | None, options: dict[str, Any], chosen: dict[str, Any]) -> Stimuli:
     from thinkalike.stimuli import Stimuli
 
     made = Stimuli.from_grammar(**asked(n_sentences=chosen.get("sentences"), grammar=grammar), **options)
     return made.choose(**features_asked(**chosen))
 
 
-def _read(source: Path, is_treebank: bool, chosen: Json) -> Stimuli:
+def _read(source: Path, is_treebank: bool, chosen: dict[str, Any]) -> Stimuli:
     from thinkalike.stimuli import Stimuli
 
     if not is_treebank:

@@ -19,6 +19,7 @@ from thinkalike.types import Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from thinkalike.comparison.comparison import Comparison
     from thinkalike.stitching.result import StitchResult
 
 STITCHING = "stitching"  # the folder of a run directory that holds its stitchings
@@ -173,7 +174,7 @@ def stitch(
     return folders
 
 
-def _comparison(run: Path, names: Sequence[str]) -> Value:
+def _comparison(run: Path, names: Sequence[str]) -> Comparison:
     """The comparison of a run, if it has both models; told before anything is stitched."""
     from thinkalike.comparison import Comparison
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,6 @@ from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json, Value
 
 GEOMETRY_PAIRS = 200_000
 """Pairs of items that the geometry of an analysis is judged on: RSA within about 0.002"""
@@ -55,7 +55,7 @@ class _Look:
 
     plans: Sequence[ProfilingPlan]
     pairs: Pairs
-    distance: Value
+    distance: Any
 
     def __call__(
         self, task: tuple[Activations, Layer]
@@ -77,7 +77,7 @@ def _judged(plan: ProfilingPlan, label: Layer, X: np.ndarray) -> JudgedLayer | T
 
 
 def analyse_together(
-    group: Sequence[Analysis], stimuli: Stimuli, systems: Sequence[Activations], main: Facts
+    group: Sequence[Analysis], stimuli: Stimuli, systems: Sequence[Activations], main: Mapping[str, Any]
 ) -> tuple[dict[str, Found], dict[str, str]]:
     """The analyses of a group by name, and why some could not be made."""
     try:
@@ -167,7 +167,7 @@ def _blocks(systems: Sequence[Activations]) -> dict[str, slice]:
     }
 
 
-def plan_options(main: Facts, changes: Mapping[str, object]) -> Json:
+def plan_options(main: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, Any]:
     """The settings of the comparison with the changes; no resamples, for an analysis gives one number."""
     known = {f.name for f in fields(Settings)} | set(KEPT)
     options = {name: value for name, value in main.items() if name in known}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from thinkalike.inference.over_subjects import Spread, spread_of_folds
 from thinkalike.labels import Floats, Layer
 from thinkalike.provenance import versions
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Option, Value
+from thinkalike.types import Facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +120,7 @@ class GroupProfile:
 
 
 def profile_group(
-    subjects: Value, stimuli: Stimuli | pd.DataFrame, *, seed: int = 0, **settings: Option
+    subjects: object, stimuli: Stimuli | pd.DataFrame, *, seed: int = 0, **settings: Any
 ) -> GroupProfile:
     """What regions of a group of subjects are organised by: importances with inference over subjects.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations as every_order
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,23 +32,23 @@ from thinkalike.options import whole_number
 from thinkalike.pairs.preprocessing import Preprocessing, prepare_steps
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
-from thinkalike.types import Option, Value
+from thinkalike.types import Value
 
 ENUMERATED = 8
 """Up to so many items all orders are tried (8! = 40,320); with more, orders are drawn"""
 
 
 def compare_with_group(
-    subjects: Value,
-    models: Value,
+    subjects: Any,
+    models: Sequence[object] | Mapping[str, object],
     stimuli: Stimuli | pd.DataFrame | None = None,
     *,
     measure: str = "rsa",
     steps: str | Sequence[str] | None = None,
     permutations: int = 1_000,
     seed: int = 0,
-    extraction: Mapping[str, Option] | None = None,
-    **settings: Option,
+    extraction: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> GroupComparison:
     """How well models stand for a group of subjects, subject by subject.
 
@@ -98,7 +99,7 @@ def compare_with_group(
 
 
 def _model(
-    given: Value, name: str, stimuli: Stimuli | None, extraction: Mapping[str, Option] | None
+    given: object, name: str, stimuli: Stimuli | None, extraction: Mapping[str, Any] | None
 ) -> Activations:
     """Arrays as they are; a model by its name reads the stimuli."""
     if not isinstance(given, (str, Path)) or is_array_file(given):
@@ -182,13 +183,13 @@ def item_orders(
 
 
 def _by_features(
-    people: list[Activations], systems: list[Activations], stimuli: Stimuli, *, seed: int, **settings: Option
+    people: list[Activations], systems: list[Activations], stimuli: Stimuli, *, seed: int, **settings: Any
 ) -> GroupComparison:
     plan = plan_profiles(stimuli, resamples=20, seed=seed, **settings)
     ours, theirs = ([profile(one, stimuli, plan=plan) for one in some] for some in (people, systems))
     rows = tuple((one.system, layer) for one in systems for layer in one.layers)
 
-    def taus(of: Callable[[Value], Floats]) -> Floats:
+    def taus(of: Callable[[Profile], Floats]) -> Floats:
         """τ_w (…, n_subjects, n_regions, n_rows) from importances (…, n_layers, n_features)."""
         a = np.stack([of(one) for one in ours], axis=-3)
         b = np.concatenate([of(one) for one in theirs], axis=-2)
@@ -208,7 +209,7 @@ def _by_features(
         np.array([end.lower.mean() for end in ends]),
         np.array([end.upper.mean() for end in ends]),
         np.stack([_p_of_strengths(strong[:, r], models, orders) for r in range(strong.shape[1])]),
-        taus(lambda one: one.replicates.importance),
+        taus(lambda one: one.replicates.importance if one.replicates else np.empty(0)),
         ours[0].replicates.parts if ours[0].replicates is not None else None,
         settings={
             **plan.settings,
@@ -241,7 +242,7 @@ def _tau_ceilings(importance: Floats) -> Ceilings:
     return Ceilings(tau(importance, others), tau(importance, np.broadcast_to(total / S, importance.shape)))
 
 
-def group_of(subjects: Value, *, stimuli: Stimuli | None = None) -> list[Activations]:
+def group_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activations]:
     """The subjects of a group, checked: the same items and regions in all, answers to `stimuli` if given."""
     if not isinstance(subjects, (Mapping, Activations)) and hasattr(subjects, "ndim"):
         if subjects.ndim != 3:
@@ -283,7 +284,7 @@ def _regions(one: Value, name: str) -> Activations:
     return one
 
 
-def _check_items(first: Activations, others: Sequence[Value], stimuli: Stimuli | None) -> None:
+def _check_items(first: Activations, others: Sequence[object], stimuli: Stimuli | None) -> None:
     """Refuse what has other items than the first subject, or answers to other stimuli."""
     for one in others:
         if not isinstance(one, Activations):
@@ -297,5 +298,5 @@ def _check_items(first: Activations, others: Sequence[Value], stimuli: Stimuli |
                 differs = f"item {one.item_names[k]!r} where {first.system} has {first.item_names[k]!r}"
             raise InvalidInput(f"{one.system} has {differs}: all need the same items, in the same order.")
     if stimuli is not None:
-        for one in [first, *others]:
-            one.check_stimuli(stimuli)
+        for system in [first, *(one for one in others if isinstance(one, Activations))]:
+            system.check_stimuli(stimuli)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from thinkalike.errors import InvalidInput
 from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
 from thinkalike.pairs.preprocessing import prepare_steps
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
@@ -126,7 +125,10 @@ def _name(system: object) -> str:
     return system.system
 
 
-def _expect(system: object, kind: type, measure: str) -> Value:
+Kind = TypeVar("Kind")
+
+
+def _expect(system: object, kind: type[Kind], measure: str) -> Kind:
     if not isinstance(system, kind):
         way_out = (
             "make one with ta.profile(activations, stimuli)"

@@ -54,7 +54,7 @@ ROBUSTNESS_TIMES = 20
 
 
 def plan(
-    systems: Any,
+    systems: Sequence[object] | Mapping[str, object],
     stimuli: Stimuli | pd.DataFrame | None = None,
     *,
     work: str = "compare",
@@ -128,14 +128,14 @@ def plan(
     return look_ahead(sizes, stimuli, made, asked, out=out)
 
 
-def _options(function: Any, given: Mapping[str, object]) -> dict[str, Any]:
+def _options(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
     """The options of `function` with its own defaults, less those that are settings."""
     own = inspect.signature(function).parameters
     known = {name: p.default for name, p in own.items() if p.kind is p.KEYWORD_ONLY and name != "out"}
     return {name: given.get(name, default) for name, default in known.items()}
 
 
-def size_of(system: Any) -> SystemSize | None:
+def size_of(system: object) -> SystemSize | None:
     """Of activations and files of arrays, which are there; None for a model."""
     if not isinstance(system, Activations):
         if not is_array_file(system):
@@ -145,7 +145,7 @@ def size_of(system: Any) -> SystemSize | None:
 
 
 def refuse_without_room(
-    named: Mapping[str, Any],
+    named: Mapping[str, object],
     stimuli: Stimuli,
     made: ProfilingPlan,
     compared: Compared,

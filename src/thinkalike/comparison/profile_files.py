@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,6 @@ from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profi
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table, write_tables
 from thinkalike.labels import Floats
-from thinkalike.types import Facts, Json, Value
 
 AGAIN = "make the profile again"
 
@@ -49,7 +50,7 @@ def load_profile(path: Path) -> Profile:
         return _profile(about, path)
 
 
-def _profile(about: Facts, path: Path) -> Profile:
+def _profile(about: Mapping[str, Any], path: Path) -> Profile:
     shape = (len(about["layers"]), about["n_folds"], len(about["features"]))
     seals = about["seals"]
     table = read_table(path.with_name(path.name + ".parquet"), seal=seals["profile"], way_out=AGAIN)
@@ -148,7 +149,7 @@ def _column(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> Floats:
     return table[name].to_numpy(np.float64).reshape(shape)
 
 
-def _arrays(kind: type, stored: Json | None) -> Value:
+def _arrays(kind: type, stored: dict[str, Any] | None) -> Any:
     """A dataclass of arrays from nested lists."""
     if stored is None:
         return None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ from thinkalike.comparison.replicates import Replicates
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import quantile
 from thinkalike.labels import Floats, Layer, Row, find_layer
-from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -121,7 +120,7 @@ class Profile:
     diagnostics: LayerDiagnostics | None = None
     replicates: Replicates | None = None
     """For ranges and reliability; None if none were asked for"""
-    metadata: Facts = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     """Of the activations: model, revision, pooling, versions"""
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +48,6 @@ from thinkalike.stimuli.feature_coding import code_features, constant_among
 from thinkalike.stimuli.feature_correlations import correlations_from, variance_inflation
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file, name_of
-from thinkalike.types import Facts, Value
 
 SPLITS = 10
 """Splits of the sentences into halves, for reliability"""
@@ -126,7 +126,7 @@ class ProfilingPlan:
     """(n_items,) places of the words in their sentences, for the diagnostics"""
     steps: Preprocessing = NO_STEPS
     """What the vectors of all items go through before their geometry is looked at"""
-    asked: Facts = field(default_factory=dict, repr=False)
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The options of `plan_profiles` that made it, by which a worker makes it again"""
 
     @cached_property
@@ -351,7 +351,7 @@ def _resampling(
     return SentenceResampling(plan, resamples, parts, len(np.unique(clusters)), sides, tuple(places))
 
 
-def _in_short(value: Value) -> object:
+def _in_short(value: Any) -> object:
     """Names as they are; labels of all items by a digest."""
     if isinstance(value, (str, Mapping)):
         return value

@@ -16,7 +16,9 @@ from thinkalike.errors import ThinkalikeError
 from thinkalike.stimuli.table import Stimuli
 
 if TYPE_CHECKING:
-    from thinkalike.systems.system import System
+    import pandas as pd
+
+    from thinkalike.systems.system import LoadOptions, System
 
 FIRST_TEXTS, MOST_TEXTS = 8, 512
 ENOUGH_SECONDS = 0.4
@@ -124,7 +126,7 @@ def _opened(model: str, extraction: Mapping[str, Any]) -> System:
     return open_system(model, type(options)(**given), head="causal" if extraction.get("generate") else None)
 
 
-def _load_options() -> Any:
+def _load_options() -> LoadOptions:
     from thinkalike.systems.system import LoadOptions
 
     return LoadOptions()
@@ -141,9 +143,9 @@ def _weights(system: System) -> int:
     return 0
 
 
-def _characters(stimuli: Stimuli, texts: Any) -> float:
+def _characters(stimuli: Stimuli, texts: pd.Index) -> float:
     return float(max(stimuli.sentences[texts].str.len().sum(), 1))
 
 
-def _showing(stimuli: Stimuli, texts: Any) -> Stimuli:
+def _showing(stimuli: Stimuli, texts: pd.Index) -> Stimuli:
     return stimuli.subset(np.asarray(stimuli.items["sentence"].isin(texts)))

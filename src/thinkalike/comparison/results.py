@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -221,7 +221,10 @@ def _explained_range(table: pd.DataFrame, n: int) -> tuple[Floats, Floats] | Non
     return None if low is None or high is None else (low, high)
 
 
-def _record(kind: type[object], stored: Mapping[str, object]) -> Any:
+Kind = TypeVar("Kind")
+
+
+def _record(kind: type[Kind], stored: Mapping[str, object]) -> Kind:
     """A dataclass of numbers and labels, in which null stands for NaN."""
     return kind(**{name: float("nan") if value is None else value for name, value in stored.items()})
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,7 +15,6 @@ from thinkalike.comparison.analyses import Analysis
 from thinkalike.files import numbers, read_json, reading, write_json, write_tables
 from thinkalike.inference.conclusions import Conclusions, Pair, Support, order_agreement, support
 from thinkalike.labels import Floats
-from thinkalike.types import Facts, Value
 from thinkalike.wording import listed, readable
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ class Robustness:
         return {**values, "analyses": [asdict(one) for one in self.analyses]}
 
     @classmethod
-    def from_dict(cls, stored: Facts) -> Robustness:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Robustness:
         """From plain values, null standing for NaN."""
         n = len(stored["analyses"])
         arrays = {
@@ -209,13 +208,13 @@ def _rival(one: Support) -> str:
     return f" ({listed(value) if isinstance(value, tuple) else readable(value)} in {n})"
 
 
-def _value(value: Value) -> str:
+def _value(value: Any) -> str:
     if isinstance(value, str):
         return readable(value)
     return " > ".join(_value(part) for part in value) if isinstance(value[0], tuple) else listed(value)
 
 
-def _in_words(kind: str, about: str | None, value: Value) -> str:
+def _in_words(kind: str, about: str | None, value: Any) -> str:
     if kind == "dominates":
         return f"{readable(value)} dominates {about}"
     if kind == "order":

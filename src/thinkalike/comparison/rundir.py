@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,6 @@ from thinkalike.errors import DamagedFile, StoreError
 from thinkalike.files import file_name, plain, read_json, read_sealed, reading, seal_of, write_json
 from thinkalike.ownership import differences, holds_files, owning
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json
 
 FORMAT = 2
 FREE = ("resamples",)
@@ -108,7 +108,7 @@ class RunDirectory:
     def tables(self) -> Path:
         return self.root / "tables"
 
-    def manifest(self) -> Json:
+    def manifest(self) -> dict[str, Any]:
         found = read_json(self.manifest_path, way_out=f"delete {self.root} and run the comparison again")
         if found.get("format") != FORMAT:
             raise StoreError(
@@ -201,7 +201,7 @@ def load_comparison(root: Path) -> Comparison:
         return _comparison(run, manifest["results"], manifest["stimuli"])
 
 
-def _comparison(run: RunDirectory, results: Facts, seal: str) -> Comparison:
+def _comparison(run: RunDirectory, results: Mapping[str, Any], seal: str) -> Comparison:
     copies: Mapping[str, list[str]] = (results["controls"] or {}).get("systems", {})
     read_sealed(run.stimuli_path, seal=seal, way_out=AGAIN)
     stimuli = Stimuli.from_table(run.stimuli_path)
@@ -242,7 +242,7 @@ def _counts(stimuli: Stimuli) -> dict[str, int]:
     }
 
 
-def _unlike(theirs: Facts, ours: Facts) -> str:
+def _unlike(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     """How two runs differ: by what was shown if that can be counted, and by settings."""
     there, here = theirs["shown"], ours["shown"]
     counts = [f"{there[name]} {name} there, {here[name]} here" for name in here if there[name] != here[name]]

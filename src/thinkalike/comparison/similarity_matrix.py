@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.jackknife import jackknife_range
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
-from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -80,7 +79,7 @@ class SimilarityMatrix:
     """The same for a geometric measure"""
     left_out: Floats | None = field(default=None)
     """(n_parts, n_rows, n_rows) without each part of the sentences"""
-    settings: Facts = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.rows))

@@ -149,7 +149,7 @@ def look_at_layers(task: LayersTask) -> list[LookedAt]:
 _latest: dict[bytes, Look] = {}
 
 
-def _look(folder: str, asked: Facts) -> Look:
+def _look(folder: str, asked: Mapping[str, Any]) -> Look:
     """What is done with a layer; the plan is made once for all tasks of a process."""
     key = pickle.dumps((folder, dict(asked)))
     if key not in _latest:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,14 +12,19 @@ from thinkalike.labels import Row, row_name
 from thinkalike.measures.rsa import worst_explained
 from thinkalike.pairs.distances import DISTANCES
 from thinkalike.stimuli.feature_coding import code_features
-from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     from thinkalike.stimuli.table import Stimuli
 
 
 def worst_pairs(
-    X: np.ndarray, Y: np.ndarray, stimuli: Stimuli, settings: Facts, *, names: Sequence[Row], n_worst: int
+    X: np.ndarray,
+    Y: np.ndarray,
+    stimuli: Stimuli,
+    settings: Mapping[str, Any],
+    *,
+    names: Sequence[Row],
+    n_worst: int,
 ) -> pd.DataFrame:
     """The items of each pair, and how far apart they are in either layer beyond what the features say.
 
@@ -47,7 +52,7 @@ def _words(stimuli: Stimuli) -> np.ndarray | None:
     return pd.factorize(items["word"].str.lower())[0] if "word" in items else None
 
 
-def geometric_distance(settings: Facts) -> str:
+def geometric_distance(settings: Mapping[str, Any]) -> str:
     """The distance of a comparison; euclidean for a function, of which a run keeps only the name."""
     named: str = settings["distance"]
     return named if named in DISTANCES else "euclidean"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
 from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.progress import progress
-from thinkalike.types import Option
 
 Layers = Mapping[Layer, npt.ArrayLike] | npt.ArrayLike
 """Label → array (n_items, n_units), as Activations are, or one such array"""
@@ -271,7 +271,7 @@ def few_blas_threads(n_items: int) -> AbstractContextManager[object]:
     return threadpool_limits(1, "blas") if n_items <= ONE_THREAD_ITEMS else nullcontext()
 
 
-def make_plan(features: Features, **options: Option) -> EncodingPlan | PairPlan:
+def make_plan(features: Features, **options: Any) -> EncodingPlan | PairPlan:
     """The plan that the settings ask for: `plan_encoding` (folds over items) or `plan_pairs` (over pairs).
 
     Parameters

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from thinkalike.pairs.distances import DISTANCES, DistanceLike
 from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.pairs.preprocessing import parse_steps
 from thinkalike.stimuli.feature_coding import MISSING, ORDERED
-from thinkalike.types import Option
 
 LATER = ("steps", "fit")
 """Settings that results of earlier versions do not have; named only where they are not the usual"""
@@ -141,7 +141,7 @@ def make_settings(preset: str = "default", **changes: object) -> Settings:
     return change_settings(PRESETS[preset], **changes)
 
 
-def change_settings(settings: Settings, **changes: Option) -> Settings:
+def change_settings(settings: Settings, **changes: Any) -> Settings:
     """Other settings with some changes; a change to None is none."""
     known = [f.name for f in fields(Settings) if f.name != "preset"]
     refuse_other_names(changes, known)

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from thinkalike.types import Value
-
 Pair = tuple[str, str]
 
 
@@ -50,7 +48,7 @@ class Support:
 
     kind: str
     about: str | None
-    value: Value
+    value: Any
     agree: int
     n: int
     others: tuple[tuple[Any, int], ...] = ()

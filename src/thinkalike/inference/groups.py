@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     import altair as alt
@@ -123,7 +122,7 @@ def compare_groups(
 def _means(
     stack: Floats,
     layers: Sequence[np.ndarray],
-    order: Value,
+    order: Any,
     codes: Labels,
     copies: Floats,
     ends: list[float],
@@ -176,7 +175,7 @@ def _checked(
     groups: Sequence[Hashable],
     systems: Sequence[str] | None,
     layers: Sequence[Layer | float] | None,
-) -> tuple[Floats, tuple[str, ...], Sequence[Value]]:
+) -> tuple[Floats, tuple[str, ...], Sequence[Any]]:
     stack = np.asarray(values, dtype=np.float64)
     stack = stack[None] if stack.ndim == 2 else stack
     m = len(groups)

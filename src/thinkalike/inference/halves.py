@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +80,8 @@ class HalvesPlan:
 
 
 def plan_halves(
-    conditions: Sequence[object] | npt.NDArray[Any],
-    sentences: Sequence[object] | npt.NDArray[Any] | None,
+    conditions: Sequence[object] | np.ndarray,
+    sentences: Sequence[object] | np.ndarray | None,
     *,
     n_deals: int = DEALS,
     seed: int = 0,

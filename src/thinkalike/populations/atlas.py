@@ -25,6 +25,9 @@ from thinkalike.populations.reference_sets import DIGESTS, WORDS, reference
 from thinkalike.types import Facts, Option
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from thinkalike.activations.store import Activations
     from thinkalike.populations.why import Groups, Why
     from thinkalike.populations.why_sensitivity import WhyAnalysis, WhySensitivity
 
@@ -97,7 +100,9 @@ class Atlas:
             return [self[name] for name in names]
         return [self._at(self._place(file)) for file in self.store.stamps(self.stimuli)]
 
-    def add(self, model: Fingerprint | str | os.PathLike[str] | Any, **options: Option) -> Fingerprint:
+    def add(
+        self, model: Fingerprint | str | os.PathLike[str] | Activations | nn.Module, **options: Option
+    ) -> Fingerprint:
         """Make the fingerprint of a model, or take one or its file, and keep it.
 
         Parameters
@@ -184,7 +189,7 @@ class Atlas:
             raise UnknownName.among("model in this atlas", unknown[0], found.index)
         return table.reindex(found.index).combine_first(found)
 
-    def why(self, table: pd.DataFrame | None = None, *, by: str = FEATURES, **options: Option) -> Why:
+    def why(self, table: pd.DataFrame | None = None, *, by: str = FEATURES, **options: Any) -> Why:
         """Which facts about models go with how alike they are; see `thinkalike.populations.why`."""
         from thinkalike.populations.why import why
 
@@ -237,12 +242,16 @@ class Atlas:
             yield from other_cohorts(main, facts, levels, groups)
         yield from other_groupings(main, facts, groups)
 
-    def _made(self, model: Any, options: Mapping[str, Any]) -> Fingerprint:
+    def _made(
+        self,
+        model: Fingerprint | str | os.PathLike[str] | Activations | nn.Module,
+        options: Mapping[str, Any],
+    ) -> Fingerprint:
         path = Path(model) if isinstance(model, (str, os.PathLike)) else None
         is_file = path is not None and path.suffix == ".npz" and path.is_file()
         made = Fingerprint.load(path) if is_file and path is not None else model
         if not isinstance(made, Fingerprint):
-            return fingerprint(model, self.stimuli, **options)
+            return fingerprint(made, self.stimuli, **options)
         if options:
             raise InvalidInput(f"{next(iter(options))}= is for models, and this is a fingerprint already.")
         return made

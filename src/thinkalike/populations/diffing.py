@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import is_array_file, name_of, open_activations
@@ -20,6 +21,9 @@ from thinkalike.populations.layer_changes import parted_strengths, plan_changes,
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts
 from thinkalike.wording import layer_range, listed, readable
+
+if TYPE_CHECKING:
+    pass
 
 LEVEL = 0.05
 
@@ -70,8 +74,8 @@ class Difference:
 
 @one_name
 def diff(
-    base: str | os.PathLike[str] | Activations | Any,
-    tuned: str | os.PathLike[str] | Activations | Any,
+    base: str | os.PathLike[str] | Activations | Mapping[object, object] | np.ndarray,
+    tuned: str | os.PathLike[str] | Activations | Mapping[object, object] | np.ndarray,
     stimuli: Stimuli | None = None,
     *,
     extraction: Facts | None = None,
@@ -145,7 +149,12 @@ def _moved(
     return pd.DataFrame(columns)
 
 
-def as_activations(given: Any, stimuli: Stimuli, extraction: Facts, name: str) -> Activations:
+def as_activations(
+    given: object,
+    stimuli: Stimuli,
+    extraction: Mapping[str, Any],
+    name: str,
+) -> Activations:
     """A model's answers to the stimuli, or those that were given."""
     if isinstance(given, Activations):
         given.check_stimuli(stimuli)
@@ -156,5 +165,7 @@ def as_activations(given: Any, stimuli: Stimuli, extraction: Facts, name: str) -
         return found
     from thinkalike.activations.extraction import extract
 
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput(f"{name} is {type(given).__name__}: give a model by name, activations or arrays.")
     model = os.fspath(given)
     return extract(model, stimuli, system=name_of(model), **extraction)

@@ -8,7 +8,9 @@ numbers that are finite, names without control characters. Nothing in it is run.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from thinkalike.populations.pair_design import sketch_pairs
 from thinkalike.populations.reference_sets import DIGESTS, reference
 from thinkalike.populations.sketch import GRAM_LEVELS, RANK_LEVELS, Sketch
 from thinkalike.provenance import versions
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Json, Value
 
 FORMAT = 2
 SUFFIX = ".npz"
@@ -99,7 +101,7 @@ def fingerprint_from(data: bytes, path: Path | str) -> Fingerprint:
         return _fingerprint(arrays, about)
 
 
-def _fingerprint(arrays: Arrays, about: Facts) -> Fingerprint:
+def _fingerprint(arrays: Arrays, about: Mapping[str, Any]) -> Fingerprint:
     if about.get("format") != FORMAT:
         raise ValueError(f"a fingerprint of format {about.get('format')!r}, {FORMAT} was expected")
     if len(json.dumps(about)) > MOST_WORDS:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @one_name
 def fingerprint(
-    model: str | os.PathLike[str] | Activations | nn.Module | Any,
+    model: str | os.PathLike[str] | Activations | nn.Module,
     stimuli: str = WORDS,
     *,
     name: str | None = None,
@@ -94,14 +94,19 @@ def _plan(stimuli: str) -> ProfilingPlan:
     return plan_profiles(reference(stimuli), resamples=RESAMPLES)
 
 
-def _activations(model: Any, stimuli: str, name: str | None, extraction: Mapping[str, Any]) -> Any:
+def _activations(
+    model: str | os.PathLike[str] | Activations | nn.Module,
+    stimuli: str,
+    name: str | None,
+    extraction: Mapping[str, Any],
+) -> tuple[Activations, Json]:
     """The activations, and the facts that the model's configuration knows."""
     from thinkalike.activations.extraction import OPTIONS, extract
 
     for option in extraction:
         if option not in OPTIONS:
             raise UnknownName.among("option of extract", option, OPTIONS)
-    if isinstance(model, Activations) or hasattr(model, "shape") or isinstance(model, Mapping):
+    if isinstance(model, (Activations, Mapping)) or hasattr(model, "shape"):
         return open_activations(model, name or str(getattr(model, "system", "array"))), {}
     if is_array_file(model):
         return open_activations(model, name or name_of(str(model))), {}
@@ -111,7 +116,7 @@ def _activations(model: Any, stimuli: str, name: str | None, extraction: Mapping
     return found, _facts(given, extraction)
 
 
-def _facts(model: Any, extraction: Mapping[str, Any]) -> Json:
+def _facts(model: str | nn.Module, extraction: Mapping[str, Any]) -> Json:
     from dataclasses import fields
 
     from thinkalike.populations.model_facts import model_facts

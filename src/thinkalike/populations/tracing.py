@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from thinkalike.activations.conversion import named_systems
-from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
 from thinkalike.populations.diffing import LEVEL, as_activations
@@ -23,6 +22,9 @@ from thinkalike.populations.layer_changes import (
 )
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Chart, Facts
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +69,7 @@ class Trace:
 
 @one_name
 def trace(
-    checkpoints: Sequence[str | Activations | Any] | Mapping[str, Any],
+    checkpoints: Sequence[object] | Mapping[str, object],
     stimuli: Stimuli | None = None,
     *,
     extraction: Facts | None = None,

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.types import Json, Value
 
 
 class File(str):
@@ -47,12 +46,12 @@ class RecipeSettings:
         """Name → value, as they are kept and shown."""
         return asdict(self)
 
-    def only(self, *names: str) -> Json:
+    def only(self, *names: str) -> dict[str, Any]:
         """Some of them by name, for calls and keys that take just these."""
         return {name: getattr(self, name) for name in names}
 
 
-def fitted(name: str, value: Value, wanted: object) -> Value:
+def fitted(name: str, value: Any, wanted: object) -> Any:
     """`value` as the type that a setting wants: `a,b` as a tuple, a whole number as a float; else refused."""
     origin, inside = get_origin(wanted), get_args(wanted)
     if origin is Union or type(wanted).__name__ == "UnionType":

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from thinkalike.errors import DamagedFile
 from thinkalike.files import file_name, plain, read_arrays, read_json, write_arrays, write_json
 from thinkalike.provenance import digest_of
-from thinkalike.types import Value
 
 FOLDER = "steps"
 Arrays = dict[str, np.ndarray]
@@ -31,7 +31,7 @@ class Steps:
         """Where a step is kept; also for steps that keep a folder of their own, such as a comparison."""
         return self.out / FOLDER / f"{file_name(name)}-{digest_of(plain(about))[:16]}"
 
-    def json(self, name: str, about: Mapping[str, object], compute: Callable[[], object]) -> Value:
+    def json(self, name: str, about: Mapping[str, object], compute: Callable[[], object]) -> Any:
         """Plain values: what is kept, or else what `compute` gives, with NaN as None."""
         path = _with_ending(self.path(name, about), ".json")
         try:

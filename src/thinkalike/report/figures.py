@@ -26,7 +26,6 @@ from thinkalike.labels import find_row, parse_row, row_name
 from thinkalike.progress import progress
 from thinkalike.report import frames
 from thinkalike.report.pairs import Pick, picks
-from thinkalike.types import Json
 from thinkalike.wording import readable
 
 FORMATS = ("png", "svg", "pdf")
@@ -120,11 +119,11 @@ def build_pair_charts(
     return charts
 
 
-def page_specs(comparison: Comparison, tables: Frames) -> Json:
+def page_specs(comparison: Comparison, tables: Frames) -> dict[str, Any]:
     """The specifications that the page draws, in light; it adds the data under the charts' names."""
     charts = build_charts(comparison, tables, source=alt.NamedData, bare=True)
     # The page writes the names of the two layers and the ends of their axes over these.
-    blank: Json = {"names": ("{a}", "{b}"), "domain": (0.0, 1.0)}
+    blank: dict[str, Any] = {"names": ("{a}", "{b}"), "domain": (0.0, 1.0)}
     charts |= build_pair_charts(comparison, **blank, source=alt.NamedData)
     specs = {}
     for name, chart in charts.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -19,7 +20,7 @@ from thinkalike.comparison.views import FUNCTION, ThreeViews, three_views
 from thinkalike.report.figures import Chart, Source
 from thinkalike.stitching.penalty_plots import LABELS, line_frame
 from thinkalike.stitching.result import StitchResult
-from thinkalike.types import Json, Value
+from thinkalike.types import Json
 from thinkalike.wording import number, p_text
 
 FOLDER = "stitching"
@@ -203,7 +204,7 @@ def _cells(views: ThreeViews, view: str) -> pd.DataFrame:
     return pd.DataFrame(rows).dropna(subset="value", ignore_index=True)
 
 
-def _matrix(views: ThreeViews, view: str, data: Value, theme: Theme) -> alt.LayerChart:
+def _matrix(views: ThreeViews, view: str, data: Any, theme: Theme) -> alt.LayerChart:
     values = views.values[view][np.isfinite(views.values[view])]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     domains = {FEATURES: (-1.0, 1.0), FUNCTION: (min(0.0, low), max(high, 0.05))}
@@ -220,7 +221,7 @@ def _matrix(views: ThreeViews, view: str, data: Value, theme: Theme) -> alt.Laye
     )
 
 
-def _lines(result: StitchResult, table: pd.DataFrame, data: Value, theme: Theme) -> alt.LayerChart:
+def _lines(result: StitchResult, table: pd.DataFrame, data: Any, theme: Theme) -> alt.LayerChart:
     present = list(dict.fromkeys(table["series"]))
     return penalty_lines(
         data,

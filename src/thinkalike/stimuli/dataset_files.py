@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 
@@ -62,7 +63,13 @@ def read_dataset(path: Path) -> pd.DataFrame:
     return rows_of(found)
 
 
-def rows_of(dataset: Value) -> pd.DataFrame:
+class Tabular(Protocol):
+    """A dataset that is loaded, of the library of that name or another."""
+
+    def to_pandas(self) -> pd.DataFrame: ...
+
+
+def rows_of(dataset: Tabular) -> pd.DataFrame:
     """The rows of a dataset that is loaded; of several splits, one is to be given."""
     if isinstance(dataset, dict):
         raise InvalidInput(f"The dataset has the splits {', '.join(map(str, dataset))}: give one of them.")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,11 @@ from thinkalike.stimuli.dataset_files import rows_of
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
 from thinkalike.stimuli.table_files import RawTable, read_table, write_table
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     import altair as alt
 
+    from thinkalike.stimuli.dataset_files import Tabular
     from thinkalike.stimuli.feature_correlations import FeatureCorrelations
 
 GRAMMAR = "untangled"
@@ -146,7 +146,7 @@ class Stimuli:
     @classmethod
     def from_table(
         cls,
-        table: pd.DataFrame | str | os.PathLike[str] | Value,
+        table: pd.DataFrame | str | os.PathLike[str] | Tabular,
         *,
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
@@ -175,7 +175,7 @@ class Stimuli:
         """
         if not isinstance(table, (str, os.PathLike, pd.DataFrame)) and not is_address(table):
             table = rows_of(table)
-        raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(table)
+        raw = RawTable(table) if isinstance(table, pd.DataFrame) else read_table(cast("str", table))
         return cls(**assemble(raw, features=features, drop=drop, kinds=kinds or {}, columns=columns or {}))
 
     @classmethod

@@ -14,7 +14,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.text import PADDING, PackedText
 from thinkalike.systems.batch import Batch, Ints, tokenise
 from thinkalike.systems.heads import Task
-from thinkalike.types import Tokenizer, Value
+from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -152,7 +152,9 @@ class Examples:
         tokens = self.tokens.take(slice(n), trimmed=False)
         return Examples(tokens, self.targets[:n], self.units[:n], self.mask_token)
 
-    def batch(self, rows: Sequence[int] | Ints, *, device: Value = "cpu", draw: int = 0) -> TargetBatch:
+    def batch(
+        self, rows: Sequence[int] | Ints, *, device: str | torch.device = "cpu", draw: int = 0
+    ) -> TargetBatch:
         """The chosen rows; `draw` numbers the choice of hidden tokens of masked models."""
         import torch
 

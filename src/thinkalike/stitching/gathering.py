@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
@@ -15,7 +15,6 @@ from thinkalike.stitching.job import Job
 from thinkalike.stitching.phi import get_kind
 from thinkalike.stitching.stitches import Role, Stitch
 from thinkalike.systems.calling import bottom_states
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -65,7 +64,10 @@ def gather(
     return gathered
 
 
-def _add(moments: dict[Value, LayerMoments], at: object, rows: Tensor) -> Tensor:
+Place = TypeVar("Place", int, tuple[Role, int])
+
+
+def _add(moments: dict[Place, LayerMoments], at: Place, rows: Tensor) -> Tensor:
     """Add the rows of a layer to its moments; the rows about their shift."""
     rows = rows.float()
     if at not in moments:

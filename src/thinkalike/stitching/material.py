@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from thinkalike.stimuli.text import PackedText, Split, pack, read_documents, spl
 from thinkalike.stitching.examples import Examples, LabelledTexts, labelled_examples, text_examples
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.system import System
-from thinkalike.types import Value
 
 Text = str | Path | Sequence[str] | LabelledTexts
 
@@ -115,9 +115,7 @@ def _by_passages(
     return _material(packed, top, *note)
 
 
-def _labelled(
-    data: Value, test: Value, top: System, parts: Sequence[str], length: int, seed: int
-) -> Material:
+def _labelled(data: Any, test: Any, top: System, parts: Sequence[str], length: int, seed: int) -> Material:
     given = [one for one in (data, test) if one is not None]
     if top.task != "classification" or not all(isinstance(one, LabelledTexts) for one in given):
         raise InvalidInput(
@@ -147,7 +145,7 @@ def _labelled(
     return Material(made["test"], made.get("fit"), made.get("validation"), "examples")
 
 
-def _documents(text: Value, split: Split | None, max_tokens: int) -> list[str]:
+def _documents(text: Any, split: Split | None, max_tokens: int) -> list[str]:
     """As many documents as `max_tokens` can need."""
     enough = max_tokens * CHARACTERS_OF_A_TOKEN
     found: list[str] = []

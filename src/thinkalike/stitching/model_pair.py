@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.stimuli.text import same_tokenizer
@@ -13,7 +13,7 @@ from thinkalike.systems.calling import n_embeddings
 from thinkalike.systems.heads import Task
 from thinkalike.systems.stack import parts_of
 from thinkalike.systems.system import LoadOptions, System, check_same_tokens, open_system
-from thinkalike.types import Config, Option, Tokenizer, Value
+from thinkalike.types import Config, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -63,7 +63,7 @@ def check_pair(bottom: System, top: System) -> None:
         )
 
 
-def _opened(model: str | Path | nn.Module, options: LoadOptions, **how: Option) -> System:
+def _opened(model: str | Path | nn.Module, options: LoadOptions, **how: Any) -> System:
     """Encoder-decoders, images and sounds have no running text that goes through one stack of blocks."""
     if not isinstance(model, (str, Path)):
         _refuse_others(getattr(model, "config", None), type(model).__name__)
@@ -83,7 +83,7 @@ def _knows_own_tokens(system: System) -> bool:
     return system.tokenizer_given is None or _own_tokenizer(system) is not None
 
 
-def _own_tokenizer(system: System) -> Value:
+def _own_tokenizer(system: System) -> Tokenizer | None:
     """The tokenizer that lies beside the weights; None where there is none, or no folder."""
     if system.folder is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,7 @@ class Affine(Map):
 
     start: Tensor
 
-    def __init__(self, weight: Tensor, bias: Tensor, **options: Option) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor, **options: Any) -> None:
         super().__init__(bias, **options)
         self.register_buffer("start", weight.float())
         self.change = nn.Parameter(torch.zeros_like(weight, dtype=torch.float32))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stitching.statistics import Floats, ratio_interval
 from thinkalike.stitching.stitches import Role, Stitch
-from thinkalike.types import Facts, Json
 
 if TYPE_CHECKING:
     import altair as alt
@@ -75,7 +74,7 @@ class StitchResult:
     curves: pd.DataFrame = field()
     training: pd.DataFrame = field()
     cautions: tuple[str, ...] = ()
-    settings: Facts = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     depths: tuple[int, int] = (0, 0)
     """Blocks of the bottom and of the top"""
     phis: Mapping[Stitch, nn.Module] = field(default_factory=dict)
@@ -126,7 +125,7 @@ class StitchResult:
         share of right predictions, own − stitched; floor and ceiling are penalties.
         """
         counts, settings = self.counts, self.settings
-        sure: Json = {
+        sure: dict[str, Any] = {
             "resamples": int(settings.get("resamples", 2000)),
             "seed": int(settings.get("seed", 0)),
         }

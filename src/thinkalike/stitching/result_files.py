@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +25,7 @@ from thinkalike.files import (
 )
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.stitches import Stitch
-from thinkalike.types import Facts, Json
+from thinkalike.types import Json
 
 SETTINGS = "stitching.json"
 AGAIN = "run the stitching again"
@@ -71,7 +73,9 @@ def load_result(folder: Path) -> StitchResult:
         return _result(about, *tables)
 
 
-def _result(about: Facts, penalties: pd.DataFrame, units: pd.DataFrame, curves: pd.DataFrame) -> StitchResult:
+def _result(
+    about: Mapping[str, Any], penalties: pd.DataFrame, units: pd.DataFrame, curves: pd.DataFrame
+) -> StitchResult:
     stitches = tuple(Stitch(*one) for one in about["stitches"])
     numbers = range(len(stitches))
     checks = ["norm", "norm_own", "mahalanobis", "mahalanobis_own", "outside"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from thinkalike.stitching.training import train
 from thinkalike.systems.calling import bottom_states, check_tokens, frozen
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import LoadOptions, System, passage_length, untrained_copy
-from thinkalike.types import Facts, Tokenizer, Value
+from thinkalike.types import Facts, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -186,7 +186,7 @@ def _how(kind: str, fit: Fit | TaskFit | None) -> tuple[TaskFit | None, Fit]:
     """The settings of a fit by task loss, if it is one, and the name of the fit."""
     get_kind(kind)
     how = fit if isinstance(fit, TaskFit) else TaskFit() if fit == "task" else None
-    name: Value = "task" if how is not None else fit
+    name: Any = "task" if how is not None else fit
     if name is None:
         name = "none" if kind == "identity" else "least-squares"
     if name not in FITS:
@@ -254,7 +254,7 @@ def _run(
     return gathered, phis, trained, found
 
 
-def _widths(job: Job, stitch: Stitch, examples: Value) -> tuple[tuple[int, int], tuple[str, str]]:
+def _widths(job: Job, stitch: Stitch, examples: Any) -> tuple[tuple[int, int], tuple[str, str]]:
     """The widths of the two layers, as the models themselves have them, and what they are called."""
     batch = examples.batch([0], device=job.device)
     system = job.bottoms[stitch.role]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from thinkalike.systems.system import System
@@ -30,7 +29,7 @@ class Stitch(NamedTuple):
     layer_top: int
 
 
-def _number(layer: Value) -> int:
+def _number(layer: Any) -> int:
     """A layer of the residual stream; its parts and other sites cannot stand in for it."""
     if isinstance(layer, str) and not layer.isdigit():
         raise InvalidInput(
@@ -55,7 +54,7 @@ def chosen_pairs(layers: Layers, bottom: System, top: System) -> list[tuple[int,
     elif isinstance(layers, str):
         raise UnknownName.among("choice of layers", layers, LAYERS)
     else:
-        listed: list[Value] = [layers] if isinstance(layers, (int, np.integer)) else list(layers)
+        listed: list[Any] = [layers] if isinstance(layers, (int, np.integer)) else list(layers)
         pairs = [
             (_number(one), _number(one)) if np.ndim(one) == 0 else (_number(one[0]), _number(one[1]))
             for one in listed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import TaskFit, Training
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.calling import top_logits
-from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -85,7 +84,7 @@ def _rows(examples: Examples, number: int, batch_tokens: int, seed: int) -> tupl
 
 
 def _n_answers(job: Job) -> int:
-    config: Value = job.top.model.config
+    config: Any = job.top.model.config
     if job.task == "classification":
         return int(config.num_labels)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class PassageBatches:
     def state(self) -> Json:
         return {"skipped": self.skipped}
 
-    def restore(self, state: Json) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.skipped = state["skipped"]
 
 
@@ -93,7 +93,7 @@ class MixedBatches:
     def state(self) -> Json:
         return {"n_pools": self.n_pools, "rng": self.rng.bit_generator.state}
 
-    def restore(self, state: Json) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.n_pools, self.rng.bit_generator.state = state["n_pools"], state["rng"]
 
     def _dealt(self, n_batches: int) -> Iterator[LayerRows[torch.Tensor]]:

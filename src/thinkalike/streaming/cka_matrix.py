@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from thinkalike.errors import UnknownName
 from thinkalike.measures.inputs import Array
-from thinkalike.types import Facts
 
 if TYPE_CHECKING:
     import altair as alt
@@ -63,7 +62,7 @@ class CKAMatrix:
     units: Mapping[str, int]
     stopped: Literal["precision", "max_batches", "end"]
     cautions: tuple[str, ...] = ()
-    settings: Facts = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     measure: str = "cka"
     kind: Literal["similarity", "distance"] = "similarity"
 

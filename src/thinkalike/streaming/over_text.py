@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
@@ -32,7 +32,7 @@ from thinkalike.systems.batch import Document
 from thinkalike.systems.calling import layer_labels
 from thinkalike.systems.sites import find_site
 from thinkalike.systems.system import LoadOptions, System, open_systems
-from thinkalike.types import Facts, Tokenizer, Value
+from thinkalike.types import Facts, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -195,7 +195,7 @@ def _key(settings: Facts, systems: Sequence[System], rows: Sequence[Row]) -> str
     return digest_of({**lasting, "identities": [s.identity for s in systems], "rows": list(rows)})
 
 
-def _passages(text: Value, systems: Sequence[System], how: HowToRead, pack: bool, seed: int) -> Passages:
+def _passages(text: Any, systems: Sequence[System], how: HowToRead, pack: bool, seed: int) -> Passages:
     """The text as passages: packed, or document by document."""
     if isinstance(text, PackedText):
         return packed_tokens(systems, text, how)
@@ -276,7 +276,7 @@ def _notes(unit: str, batching: PassageBatches | MixedBatches, passages: Passage
     return notes
 
 
-def _known(what: str, name: object, known: Sequence[str]) -> Value:
+def _known(what: str, name: object, known: Sequence[str]) -> Any:
     if name not in known:
         raise UnknownName.among(what, name, known)
     return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import Passages
 from thinkalike.streaming.sums import FEWEST_UNITS, StreamingCKA
 from thinkalike.systems.calling import evaluating, read_rows
-from thinkalike.types import Json, Matrix
+from thinkalike.types import Matrix
 
 if TYPE_CHECKING:
     import torch
@@ -116,7 +116,7 @@ def make_matrix(
     stopped: Reason,
     *,
     unit: str,
-    settings: Json,
+    settings: dict[str, Any],
     notes: Sequence[str] = (),
 ) -> CKAMatrix:
     """The result, with the cautions that its numbers call for."""

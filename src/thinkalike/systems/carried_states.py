@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -45,6 +46,12 @@ def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Laye
     return {label: total / n_tokens for label, total in sums.items()}
 
 
+class Carries(Protocol):
+    """The cache of all other recurrent models."""
+
+    def get_recurrent_state(self, layer_idx: object) -> Tensor: ...
+
+
 def _cache_name(stack: Stack) -> str:
     """What transformers calls the cache of this model."""
     taken = inspect.signature(stack.model.forward).parameters
@@ -57,5 +64,4 @@ def _state(stack: Stack, cache: Answer, label: Layer) -> Tensor:
     if isinstance(cache, list):  # of RWKV: the last inputs of both halves, Σ weight · value, Σ weight, scale
         _, _, values, weights, _ = (part[:, :, module.layer_id] for part in cache)
         return torch.as_tensor(values / weights)
-    state: Tensor = cache.get_recurrent_state(module.layer_idx)
-    return state
+    return cast("Carries", cache).get_recurrent_state(module.layer_idx)

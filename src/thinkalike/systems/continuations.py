@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.systems.calling import padding_id
 from thinkalike.systems.texts import Sequences
 from thinkalike.systems.words import Groups
-from thinkalike.types import Model, Tokenizer
+from thinkalike.types import Tokenizer
 
 AT_ONCE = 32
 
 
 def continue_prompts(
-    model: Model, sequences: Sequences, n_tokens: int, *, pooling: str, name: str, max_length: int | None
+    model: nn.Module, sequences: Sequences, n_tokens: int, *, pooling: str, name: str, max_length: int | None
 ) -> Sequences:
     """The same texts with up to `n_tokens` more, which the model wrote; the rows are these tokens.
 
@@ -65,7 +67,7 @@ def written_texts(tokenizer: Tokenizer, prompts: Sequences, continued: Sequences
     ]
 
 
-def _written(model: Model, sequences: Sequences, n_tokens: int) -> list[np.ndarray]:
+def _written(model: Any, sequences: Sequences, n_tokens: int) -> list[np.ndarray]:
     """The tokens that follow each text; texts of equal length go together, so that nothing is padded."""
     found: list[np.ndarray] = [np.zeros(0, np.int32)] * len(sequences.ids)
     lengths = sequences.lengths
@@ -89,7 +91,7 @@ def _written(model: Model, sequences: Sequences, n_tokens: int) -> list[np.ndarr
     return found
 
 
-def _ends(model: Model) -> Sequence[int]:
+def _ends(model: nn.Module) -> Sequence[int]:
     """The tokens that end a text."""
     ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     return [] if ends is None else [ends] if isinstance(ends, int) else list(ends)

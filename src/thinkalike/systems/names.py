@@ -14,7 +14,6 @@ from typing import TypeVar
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.systems import bundled
 from thinkalike.systems.architectures import PARTS, Part
-from thinkalike.types import Json
 
 Given = TypeVar("Given")
 
@@ -77,7 +76,7 @@ class ModelName:
         return f"{name}:untrained" if self.untrained else name
 
     @property
-    def files(self) -> Json:
+    def files(self) -> dict[str, str]:
         """Where transformers finds the files."""
         if self.folder is not None:
             return {"pretrained_model_name_or_path": str(self.folder)}

@@ -8,14 +8,14 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import InvalidInput, MissingExtra, ModelError, ThinkalikeError, UnknownName, one_line
 from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.loading import loading
 from thinkalike.systems.names import ModelName
 from thinkalike.systems.stack import Stack, layers_of
-from thinkalike.types import Config, Json, Model, Value
+from thinkalike.types import Config, Json
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +38,7 @@ def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_c
     for package in ("gguf", "accelerate") if gguf_file else ():
         if importlib.util.find_spec(package) is None:
             raise MissingExtra.needed(package, "gguf")
-    options: Json = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_gguf(gguf_file)}
     with _explained(name), loading():
         try:
             config = AutoConfig.from_pretrained(**name.files, **options, local_files_only=True)
@@ -69,7 +69,7 @@ def load_model(
     import torch
     from transformers import AutoModel
 
-    options: Json = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
     if name.untrained:
         with _explained(name), loading(), torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -127,11 +127,11 @@ def load_headed(
 
 def load_processor(
     name: ModelName, kind: str, *, gguf_file: str | None = None, trust_remote_code: bool = False
-) -> Value:
+) -> Any:
     """The model's own tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
     import transformers
 
-    loader: Model = {
+    loader: Any = {
         "text": transformers.AutoTokenizer,
         "image": transformers.AutoImageProcessor,
         "audio": transformers.AutoFeatureExtractor,

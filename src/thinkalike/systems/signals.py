@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thinkalike.errors import InvalidInput, MissingExtra
-from thinkalike.types import Processor
 
 if TYPE_CHECKING:
     import torch
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 POOLINGS = ("mean", "cls", "last")
 
 
-def process(
-    processor: Processor, one: object, *, kind: str, sampling_rate: int | None
-) -> dict[str, torch.Tensor]:
+def process(processor: Any, one: object, *, kind: str, sampling_rate: int | None) -> dict[str, torch.Tensor]:
     """One image or sound as the model wants it, with a leading axis of length 1.
 
     `one` is an array, a picture, or the path of an image file. Sounds are arrays of samples; without a

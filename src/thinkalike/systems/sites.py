@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.registry import Registry
@@ -97,7 +97,7 @@ def chosen_experts(answer: Answer) -> torch.Tensor:
     """The weights of all experts (n_tokens, n_experts), 0 for those that were not chosen."""
     import torch
 
-    logits, weights, which = answer
+    logits, weights, which = cast("tuple[torch.Tensor, torch.Tensor, torch.Tensor]", answer)
     return torch.zeros_like(logits, dtype=weights.dtype).scatter(-1, which, weights)
 
 

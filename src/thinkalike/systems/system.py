@@ -113,7 +113,7 @@ class System:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        return self.processor("text")
+        return cast("Tokenizer", self.processor("text"))
 
     def processor(self, kind: str) -> Processor:
         """The tokenizer ("text"), image processor ("image") or feature extractor ("audio")."""
@@ -133,7 +133,7 @@ def open_system(
     *,
     name: str | None = None,
     head: Task | Literal["own"] | None = None,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: Processor | None = None,
 ) -> System:
     """Find a model by name, or take one that is loaded.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,7 +25,10 @@ from thinkalike.recipes.brown2023_activations.verdicts import GELU, NARROW, SECO
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
 from thinkalike.recipes.steps import Steps
-from thinkalike.types import Facts, Json, Value
+from thinkalike.types import Facts
+
+if TYPE_CHECKING:
+    from thinkalike.stitching.result import StitchResult
 
 NAME = "brown2023-activations"
 NONE = pd.DataFrame()
@@ -78,21 +83,21 @@ def measure(workshop: Workshop) -> Measured:
             f"{NAME} needs {', '.join(needed)}, which this installation lacks: reinstall thinkalike, or give "
             "a folder that holds them with --models."
         )
-    task: dict[str, list[Value]] = {}
-    squares: dict[str, list[Value]] = {}
+    task: dict[str, list[StitchResult]] = {}
+    squares: dict[str, list[StitchResult]] = {}
     for size, (gelu, solu) in sizes.items():
         task[size] = _both_ways(workshop, (gelu, solu), (GELU, SOLU))
         squares[size] = _both_ways(workshop, (gelu, solu), (GELU, SOLU), by_task=False)
     own = {size: list(results) for size, results in task.items()}
     cka = {size: workshop.cka({GELU: gelu, SOLU: solu}) for size, (gelu, solu) in sizes.items()}
     first = next(iter(sizes))
-    seeds: list[Value] = []
+    seeds: list[StitchResult] = []
     if settings.second_seeds is not None:
         missing["second_seeds"] = _lacking(settings.second_seeds, settings)
         if not missing["second_seeds"]:
             seeds = _seeds(workshop, sizes[first], settings.second_seeds)
             task[first] += seeds
-    widths: list[Value] = []
+    widths: list[StitchResult] = []
     if settings.narrow_and_wide is not None:
         missing["narrow_and_wide"] = _lacking(settings.narrow_and_wide, settings)
         if not missing["narrow_and_wide"]:
@@ -114,7 +119,7 @@ def measure(workshop: Workshop) -> Measured:
     )
 
 
-def _rows(results: Mapping[str, list[Value]]) -> pd.DataFrame:
+def _rows(results: Mapping[str, list[StitchResult]]) -> pd.DataFrame:
     rows = [penalty_rows(one, size) for size, each in results.items() for one in each]
     return pd.concat(rows, ignore_index=True)
 
@@ -130,7 +135,7 @@ def _both_ways(
     *,
     by_task: bool = True,
     floor: bool = True,
-) -> list[Value]:
+) -> list[StitchResult]:
     """First → second, and second → first, at equal layers."""
     from thinkalike.systems.stack import layers_of
 
@@ -138,13 +143,13 @@ def _both_ways(
     if len(set(depths.values())) > 1:
         said = ", ".join(f"{name} has {depth}" for name, depth in depths.items())
         raise InvalidInput(f"Models are stitched at equal depth, and {said} blocks: choose two of one depth.")
-    options: Json = {"by_task": by_task, "floor": floor, "layers": same_layers(min(depths.values()))}
-    there = workshop.stitch(names[0], names[1], labels, **options)
-    back = workshop.stitch(names[1], names[0], (labels[1], labels[0]), **options)
+    stitch = partial(workshop.stitch, by_task=by_task, floor=floor, layers=same_layers(min(depths.values())))
+    there = stitch(names[0], names[1], labels)
+    back = stitch(names[1], names[0], (labels[1], labels[0]))
     return [there, back]
 
 
-def _seeds(workshop: Workshop, first: tuple[str, str], second: tuple[str, str]) -> list[Value]:
+def _seeds(workshop: Workshop, first: tuple[str, str], second: tuple[str, str]) -> list[StitchResult]:
     """Seeds crossed with activations: every pair of models that differ in the seed, and the second seeds."""
     labels = {first[0]: GELU, first[1]: SOLU}
     labels |= {second[0]: f"{GELU} {SECOND}", second[1]: f"{SOLU} {SECOND}"}
@@ -193,7 +198,7 @@ def _statements(measured: Measured) -> list[Statement]:
     ]
 
 
-def equal_layers(cka: Mapping[str, Facts]) -> pd.DataFrame:
+def equal_layers(cka: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of size, layer, value: CKA of equal layers of the GeLU and the SoLU model."""
     rows = []
     for size, found in cka.items():

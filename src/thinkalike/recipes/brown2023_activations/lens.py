@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import ModelError
-from thinkalike.types import Facts, Model
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
+
+    from thinkalike.systems.bundled.solu import NanoDecoderForCausalLM
 
 ACTIVATIONS = {"gelu": "gelu", "solu_ln": "solu"}
 FILES = ["config.json", "*final.pth"]
@@ -59,7 +60,7 @@ def fetch(name: str, folder: str | Path | None) -> Path:
         ) from error
 
 
-def _empty_decoder(sizes: Facts, folder: Path) -> Model:
+def _empty_decoder(sizes: Mapping[str, Any], folder: Path) -> NanoDecoderForCausalLM:
     import torch
 
     from thinkalike.systems.bundled.solu import NanoDecoderConfig, NanoDecoderForCausalLM
@@ -85,7 +86,7 @@ def _empty_decoder(sizes: Facts, folder: Path) -> Model:
     return model
 
 
-def convert(state: Mapping[str, torch.Tensor], sizes: Facts) -> dict[str, torch.Tensor]:
+def convert(state: Mapping[str, torch.Tensor], sizes: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Weights under TransformerLens' names → under those of our decoder."""
     import torch
 

@@ -17,9 +17,11 @@ from thinkalike.recipes.places import is_bundled, locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems import bundled
-from thinkalike.types import Json, Model, Tokenizer
+from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from thinkalike.stitching import StitchResult
 
 SELF = "self"
@@ -40,15 +42,15 @@ class Workshop:
 
     settings: ActivationsSettings
     steps: Steps
-    opened: Json = field(default_factory=dict)
+    opened: dict[str, nn.Module] = field(default_factory=dict)
 
-    def model(self, name: str) -> Model:
+    def model(self, name: str) -> nn.Module:
         """A loaded model with its output layer."""
         if name not in self.opened:
             self.opened[name] = self._load(name)
         return self.opened[name]
 
-    def _load(self, name: str) -> Model:
+    def _load(self, name: str) -> nn.Module:
         folder, device = self.settings.models_folder, self.settings.device
         if self.settings.format == "TransformerLens":
             return load_lens(fetch(name, folder)).to(device)
@@ -115,13 +117,13 @@ class Workshop:
         result.save(folder)
         return result
 
-    def cka(self, names: Mapping[str, str]) -> Json:
+    def cka(self, names: Mapping[str, str]) -> dict[str, np.ndarray]:
         """CKA between all blocks of the models (label → name): `values`, and `depths` of the models."""
         from thinkalike.streaming.over_text import stream_cka
         from thinkalike.systems.stack import layers_of
 
         s = self.settings
-        about: Json = {"models": {label: self.identity(name) for label, name in names.items()}}
+        about: dict[str, object] = {"models": {label: self.identity(name) for label, name in names.items()}}
         about |= {
             "length": s.length,
             "batches": s.cka_batches,
@@ -130,7 +132,7 @@ class Workshop:
             "average": "ratio",
         }
 
-        def compute() -> Json:
+        def compute() -> dict[str, np.ndarray]:
             models = {label: self.model(name) for label, name in names.items()}
             depths = [layers_of(model).n_blocks for model in models.values()]
             matrix = stream_cka(

@@ -7,15 +7,16 @@ import importlib.util
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, MissingExtra
 from thinkalike.stimuli.inference_pairs import inference_pairs
-from thinkalike.types import Json, Tokenizer
+from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,10 +76,10 @@ def training_pairs(
     """
     n_counter = round(n * counterexamples)
     full, follows, not_follows = {"overlap": "full"}, {"label": ENTAILMENT}, {"label": OTHER}
-    options: Json = {"cases": cases, "longest": longest, "tokenizer": tokenizer}
-    rows = _drawn(n // 2, 10 * seed, full | follows, **options)
-    rows += _drawn(n_counter, 10 * seed + 1, full | not_follows, **options)
-    others = _drawn(n - n // 2 - n_counter, 10 * seed + 2, full | follows, **options)
+    drawn = partial(_drawn, cases=cases, longest=longest, tokenizer=tokenizer)
+    rows = drawn(n // 2, 10 * seed, full | follows)
+    rows += drawn(n_counter, 10 * seed + 1, full | not_follows)
+    others = drawn(n - n // 2 - n_counter, 10 * seed + 2, full | follows)
     rows += [(a[0], b[1], OTHER) for a, b in zip(others, [*others[1:], *others[:1]], strict=True)]
     order = np.random.default_rng(seed).permutation(len(rows))
     return _pairs("in distribution", [rows[k] for k in order])
@@ -184,7 +185,7 @@ def _from_file(file: Path) -> list[Mapping[str, object]]:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     # The authors' own tab-separated files do not quote.
-    quoting: Any = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     return list(csv.DictReader(text.splitlines(), delimiter=delimiter, quoting=quoting))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import altair as alt
 import pandas as pd
@@ -11,7 +12,10 @@ from thinkalike.charts.group_charts import dendrogram, group_means, model_map
 from thinkalike.charts.theme import LIGHT, SHAPES, themed
 from thinkalike.inference.clusters import Clusters
 from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC
-from thinkalike.types import Chart, Value
+from thinkalike.types import Chart
+
+if TYPE_CHECKING:
+    from thinkalike.recipes.brown2023_generalization.choice import Choice
 
 OTHERS, TAUGHT = "others", "taught"
 FROM_BOTTOM = "share of the layers from the bottom model"
@@ -97,5 +101,5 @@ def barrier_chart(means: pd.DataFrame) -> Chart:
     return themed(group_means(means, label="barrier of the loss (nats)"))
 
 
-def group_of(name: str, choice: Value) -> str:
+def group_of(name: str, choice: Choice) -> str:
     return dict(zip(choice.names, choice.groups, strict=True)).get(name, OTHERS)

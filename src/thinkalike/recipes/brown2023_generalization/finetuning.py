@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def fine_tuned(
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    body: Model = base.base_model
+    body = cast("Model", cast("Model", base).base_model)
     config = copy.deepcopy(body.config)
     config.num_labels = questions.right.shape[1]
     order = _epochs(len(questions), batch, seed)
@@ -79,7 +79,7 @@ def pair_reader(
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Model = copy.deepcopy(base).train()
+        model = cast("Model", copy.deepcopy(base).train())
         stack = layers_of(model)
         judge = torch.nn.Linear(model.config.hidden_size, 2)  # reads the first token; not kept
 
@@ -101,7 +101,7 @@ def pair_reader(
     return model.eval()
 
 
-def word_logits(model: Model, states: torch.Tensor) -> torch.Tensor:
+def word_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
     """What a masked BERT or ModernBERT makes of the states of some positions."""
     return model.cls(states) if hasattr(model, "cls") else model.decoder(model.head(states))
 
@@ -119,7 +119,7 @@ def _pair_tokens(pairs: Pairs, tokenizer: Tokenizer) -> tuple[Batch, Bools]:
 def kept_model(folder: Path, make: Callable[[], nn.Module], tokenizer: Tokenizer) -> Path:
     """The folder of a model that is made once: complete, or not there; made anew if it was damaged."""
     if not is_sealed(folder):
-        model: Model = make()
+        model = cast("Model", make())
         with new_folder(folder) as part, without_bars():
             model.save_pretrained(part)
             tokenizer.save_pretrained(part)

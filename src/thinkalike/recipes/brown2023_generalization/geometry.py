@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
 from thinkalike.streaming.over_text import stream_cka
+from thinkalike.streaming.passages import Padding
 from thinkalike.types import Tokenizer
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 
 Floats = npt.NDArray[np.float64]
-VARIANTS = {
+VARIANTS: dict[str, tuple[str, Padding]] = {
     "before the residual, padding kept": ("block", "keep"),
     "before the residual, padding masked": ("block", "mask"),
     "after the residual, padding kept": ("residual", "keep"),
@@ -69,7 +70,7 @@ def geometries(
     found = {}
     for name, (site, padding) in VARIANTS.items():
 
-        def compute(rows: slice, site: str = site, padding: Any = padding) -> dict[str, Floats]:
+        def compute(rows: slice, site: str = site, padding: Padding = padding) -> dict[str, Floats]:
             matrix = stream_cka(
                 models,
                 texts[rows],

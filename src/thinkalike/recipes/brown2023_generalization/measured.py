@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from thinkalike.recipes.brown2023_generalization.identity import common_depth, p
 from thinkalike.recipes.brown2023_generalization.population import Population
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.steps import Steps
-from thinkalike.types import Json
+
+if TYPE_CHECKING:
+    from torch import nn
 
 LAST = 2
 """Layers, from the top, that are stitched out of distribution"""
@@ -93,7 +96,7 @@ def measure(population: Population, settings: GeneralizationSettings, steps: Ste
 
 
 def _stitched(
-    models: Json,
+    models: Mapping[str, nn.Module],
     questions: Questions,
     layers: tuple[int, ...],
     part: str,
@@ -121,6 +124,6 @@ def _stitched(
 
 
 def _accuracies(
-    models: Json, questions: Questions, rows: slice, layers: tuple[int, ...], wanted: Bools
+    models: Mapping[str, nn.Module], questions: Questions, rows: slice, layers: tuple[int, ...], wanted: Bools
 ) -> dict[str, Floats]:
     return {"right": stitched_right(models, questions, rows, layers, wanted)}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,10 @@ from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSet
 from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.systems.system import open_system
-from thinkalike.types import Json, Tokenizer
+from thinkalike.types import Tokenizer
+
+if TYPE_CHECKING:
+    from torch import nn
 
 HUB_NAME = "connectivity/feather_berts_{}"
 SEEDS, PLANTED = "seeds", "planted"
@@ -78,7 +82,7 @@ class Population:
         members = [np.isin(self.chosen, choice.names) for choice in self.choices.values()]
         return np.any([np.outer(own, own) for own in members], axis=0)
 
-    def load(self, *, device: str) -> Json:
+    def load(self, *, device: str) -> dict[str, nn.Module]:
         """The chosen models."""
         return {
             name: load_classifier(self.places[name], tokenizer=self.tokenizer, device=device)
@@ -132,7 +136,7 @@ def paper_population(settings: GeneralizationSettings, steps: Steps) -> Populati
     places = {str(k): locate(HUB_NAME.format(k), folder) for k in range(settings.n_models)}
     tokenizer = open_system(locate(settings.tokenizer, folder)).tokenizer
     classes = class_names(open_system(places["0"]).config, MNLI_CLASSES)
-    shape: Json = {
+    shape: dict[str, Any] = {
         "classes": classes,
         "tokenizer": tokenizer,
         "longest": settings.longest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization.choice import choose_ends, plant
@@ -30,7 +31,10 @@ from thinkalike.recipes.places import locate
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems.system import LoadOptions, open_system
-from thinkalike.types import Json, Model, Tokenizer
+from thinkalike.types import Tokenizer
+
+if TYPE_CHECKING:
+    from torch import nn
 
 TRAINING, INSIDE, OUTSIDE, READING = range(4)  # the seeds of the parts, so that none repeats another
 TAUGHT = 1000  # the first seed of classifiers that are taught with counterexamples
@@ -64,7 +68,7 @@ class Course:
             outside=self._ask(judging),
         )
 
-    def _shape(self, part: int) -> Json:
+    def _shape(self, part: int) -> dict[str, Any]:
         own = self.settings.only("cases", "longest")
         return {**own, "tokenizer": self.tokenizer, "seed": 4 * self.settings.seed + part}
 
@@ -79,7 +83,7 @@ def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Pop
     reads = settings.reader_steps > 0
     system = open_system(locate(settings.base), options, head="masked" if reads else None)
     course = Course(settings, system.tokenizer)
-    base: Model = system.model
+    base = system.model
     if reads:
         base = open_system(_reader(base, course, steps), options, head="masked").model
     about = {**course.common, **_training(settings), "reader": weights_digest(base)}
@@ -104,11 +108,11 @@ def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Pop
     return Population(places, course.tokenizer, asked, right, choices, key)
 
 
-def _training(settings: GeneralizationSettings, prefix: str = "") -> Json:
+def _training(settings: GeneralizationSettings, prefix: str = "") -> dict[str, Any]:
     return {name: getattr(settings, prefix + name) for name in ("steps", "batch", "rate")}
 
 
-def _reader(model: Model, course: Course, steps: Steps) -> Path:
+def _reader(model: nn.Module, course: Course, steps: Steps) -> Path:
     """The folder of the model once it has learnt to read pairs."""
     settings = course.settings
     how, n = _training(settings, "reader_"), settings.reader_pairs
@@ -128,7 +132,7 @@ def _reader(model: Model, course: Course, steps: Steps) -> Path:
 
 def _classifiers(
     names: Mapping[str, int],
-    base: Model,
+    base: nn.Module,
     lessons: Questions,
     about: Mapping[str, object],
     course: Course,
@@ -139,7 +143,7 @@ def _classifiers(
     with progress("fine-tuning", len(names)) as bar:
         for name, number in names.items():
 
-            def make(seed: int = number) -> Model:
+            def make(seed: int = number) -> nn.Module:
                 return fine_tuned(base, lessons, seed=seed, **how)
 
             folder = steps.path(f"classifier-{name}", {**about, "number": number})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import t as student
@@ -21,7 +21,6 @@ from thinkalike.recipes.brown2023_generalization.rules import APART, EARLY, LATE
 from thinkalike.recipes.effects import CONFIDENCE, Effect, median_range
 from thinkalike.recipes.findings import Statement, decided
 from thinkalike.recipes.rules import Rule
-from thinkalike.types import Json
 
 SETS = "sets of questions"
 
@@ -40,7 +39,7 @@ class Groups:
     measured: Measured
     groups: tuple[str, ...]
     rule: Callable[[str], Rule]
-    tests: Json
+    tests: dict[str, Any]
     untested: str = ""
 
     def statements(self) -> dict[str, Statement]:

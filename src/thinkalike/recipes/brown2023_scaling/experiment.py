@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,6 @@ from thinkalike.recipes.effects import Effect, effects_over
 from thinkalike.recipes.findings import Findings, Statement, Table, decided
 from thinkalike.recipes.places import lacking
 from thinkalike.recipes.steps import Steps
-from thinkalike.types import Facts
 from thinkalike.wording import listed
 
 
@@ -172,7 +172,9 @@ def _heads(streams: Streams, facts: Mapping[str, Mapping[str, float]]) -> dict[s
     return {**facts, **{name: streams.shape(name) for name in streams.settings.with_heads}}
 
 
-def _points(facts: Facts, within: Mapping[str, float], earlier: Facts) -> pd.DataFrame:
+def _points(
+    facts: Mapping[str, Any], within: Mapping[str, float], earlier: Mapping[str, Any]
+) -> pd.DataFrame:
     rows = [
         {"model": figures.short(name), "kind": "member", "within": within[name], **_size(facts[name])}
         for name in facts

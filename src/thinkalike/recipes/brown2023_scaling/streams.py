@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class Streams:
         parts = range(len(self.parts))
         return [{(a, b): kept[f"{part}|{a}|{b}"] for a in names for b in names} for part in parts]
 
-    def family(self, names: Sequence[str], part: int, **options: Option) -> dict[Pair, Floats]:
+    def family(self, names: Sequence[str], part: int, **options: Any) -> dict[Pair, Floats]:
         """CKA between the blocks of every two members, and within each: (a, b) → (layers of a, of b)."""
         groups = [tuple(names)] if self.settings.at_once or len(names) == 1 else list(combinations(names, 2))
         found: dict[Pair, Floats] = {}
@@ -147,7 +148,7 @@ class Streams:
         from thinkalike.systems.likelihood import causal_log_probabilities
 
         system = open_system(self.place(name), LoadOptions(device="cpu"), head="causal")
-        model: Model = system.model
+        model = cast("Model", system.model)
         n = self.settings.loss_tokens
         text = _beginning(self.text, 8 * n)
         ids = system.tokenizer(text, verbose=False)["input_ids"][:n]

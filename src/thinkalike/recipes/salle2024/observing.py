@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from thinkalike.pairs.distances import make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts, Json, Option
+from thinkalike.types import Json
 
 PAIRS = 200_000
 """Pairs of words that the geometry is judged on: RSA within about 0.002"""
@@ -67,14 +68,14 @@ class Observation:
         return self.taus[np.ix_(*places)]
 
     @classmethod
-    def from_plain(cls, stored: Facts) -> Observation:
+    def from_plain(cls, stored: Mapping[str, Any]) -> Observation:
         tables = {name: table_from(one) for name, one in stored["tables"].items()}
         return cls(tables, numbers(stored["geometry"]), float(stored["strongest"]), stored["by_position"])
 
 
 def observe(
-    systems: Sequence[Activations], stimuli: Stimuli, *, maps: bool = True, **encoding: Option
-) -> Json:
+    systems: Sequence[Activations], stimuli: Stimuli, *, maps: bool = True, **encoding: Any
+) -> dict[str, Any]:
     """An `Observation` as plain values, as it is kept."""
     plan = plan_profiles(stimuli, **encoding)
     made = [profile(one, stimuli, plan=plan) for one in systems]
@@ -88,7 +89,7 @@ def observe(
     }
 
 
-def rsa_between(systems: Sequence[Activations], n_items: int, distance: Option = "euclidean") -> Floats:
+def rsa_between(systems: Sequence[Activations], n_items: int, distance: Any = "euclidean") -> Floats:
     """Spearman's ρ of the distances between words, of every two layers."""
     pairs = Pairs.of(n_items, max_pairs=PAIRS, seed=0)
     ranks = np.stack(
@@ -152,5 +153,5 @@ def plain_table(table: pd.DataFrame) -> Json:
     return {"layers": list(known.index), "features": list(known), "values": known.to_numpy().tolist()}
 
 
-def table_from(stored: Facts) -> pd.DataFrame:
+def table_from(stored: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(stored["values"], index=stored["layers"], columns=stored["features"], dtype=float)

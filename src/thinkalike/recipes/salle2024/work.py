@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import pandas as pd
 
@@ -26,7 +27,7 @@ from thinkalike.recipes.salle2024.scales import SalleSettings
 from thinkalike.recipes.salle2024.sets import PAPER, draw_sets
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Json, Model, Option, Value
+from thinkalike.types import Facts, Json, Model, Option
 
 OF = "sets of sentences"
 
@@ -58,7 +59,7 @@ class Work:
         return Cast(self.settings.transformers, self.settings.state_space)
 
     @property
-    def encoding(self) -> Json:
+    def encoding(self) -> dict[str, Any]:
         return self.settings.only("preset", "seed")
 
     def sets(self, kind: str, treebank: str | None = None) -> tuple[Stimuli, ...]:
@@ -75,7 +76,7 @@ class Work:
         folder = self.steps.path("unpacked", {"model": self.identities([name])})
         if not (folder / "config.json").exists():
             system = open_system(file, LoadOptions(device="cpu"))
-            model = _plain_copy(system.model)
+            model = _plain_copy(cast("Model", system.model))
             with new_folder(folder) as part, without_bars():
                 model.save_pretrained(part)
                 system.tokenizer.save_pretrained(part)
@@ -117,7 +118,7 @@ class Work:
         *,
         show: Callable[[], Activations] | None = None,
         variant: str = "",
-        **changes: Option,
+        **changes: Any,
     ) -> pd.DataFrame:
         """The importances of one model; `show` reads it in another way, which `variant` names."""
         from thinkalike.comparison.profiling import profile
@@ -143,7 +144,7 @@ class Work:
                 bar.advance()
         return found
 
-    def kept(self, name: str, about: Json, compute: Callable[[], Value]) -> Value:
+    def kept(self, name: str, about: Facts, compute: Callable[[], object]) -> Any:
         """Plain values that depend on the models and the settings of the encoding models."""
         return self.steps.json(
             name, {**self.encoding, "models": self.identities(self.cast.models), **about}, compute

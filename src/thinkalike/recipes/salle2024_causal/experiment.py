@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ from thinkalike.systems import bundled
 from thinkalike.systems.calling import frozen
 from thinkalike.systems.stack import layers_of
 from thinkalike.systems.system import open_system
-from thinkalike.types import Facts, Json, Tokenizer
+from thinkalike.types import Json, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -138,7 +138,7 @@ def measure(settings: CausalSettings, steps: Steps) -> pd.DataFrame:
     Columns: `model`, `set`, `layer`, `feature`, `importance`, `directions` (how many), and `loss`,
     `preference` and `right` each with ` own`, ` without` and ` random`.
     """
-    rows: list[Facts] = []
+    rows: list[Mapping[str, Any]] = []
     common = settings.only("features", "depths", "sentences", "length", "passages", "pairs", "seed")
     common |= {"text": str(settings.text)}
     with progress("Sets", settings.sets * len(settings.models)) as bar:

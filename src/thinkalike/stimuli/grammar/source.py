@@ -7,11 +7,11 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from thinkalike.errors import InvalidInput
-from thinkalike.types import Json
 
-Toml = Json
+Toml = dict[str, Any]
 """What a TOML file holds: words, numbers, lists, tables of the same"""
 
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 from thinkalike.errors import UnknownName
 from thinkalike.systems.loading import loading
-from thinkalike.types import Model
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import (
+        AutoModelForCausalLM,
+        AutoModelForMaskedLM,
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+    )
 
 WEIGHTS = Path(__file__).parent / "weights"
 SAMPLE = Path(__file__).parent / "sample.txt"
@@ -114,7 +118,7 @@ def load_folder(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
-def model_class(folder: Path) -> Model:
+def model_class(folder: Path) -> type[AutoModelForMaskedLM | AutoModelForCausalLM]:
     """The Auto class with the head that the folder's weights were trained with."""
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from thinkalike.errors import UnknownName
 from thinkalike.systems.bundled.bundle import names, resolve
-from thinkalike.types import Json
 
 FILE = "card.json"
 
@@ -50,8 +50,8 @@ class Card:
     seed: int
     steps: int
     tokens_seen: int
-    training: Json
-    corpus: Json
+    training: dict[str, Any]
+    corpus: dict[str, Any]
     losses: list[list[float]]
     held_out_tokens: int
     perplexity: float

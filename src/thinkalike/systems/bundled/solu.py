@@ -6,7 +6,8 @@ LayerNorm between the activation and the output projection, and the GELU one has
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import nn
@@ -65,7 +66,7 @@ class NanoMLP(nn.Module):
         super().__init__()
         self.up = nn.Linear(config.hidden_size, config.intermediate_size)
         if config.activation == "solu":
-            self.activation: Any = solu
+            self.activation: Callable[[torch.Tensor], torch.Tensor] = solu
             self.norm: nn.Module = nn.LayerNorm(config.intermediate_size, eps=config.layer_norm_eps)
         else:
             self.activation = nn.functional.gelu
@@ -172,10 +173,12 @@ class NanoDecoderForCausalLM(NanoPreTrainedModel, GenerationMixin):
         kwargs.pop("use_cache", None)
         hidden = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         logits = self.lm_head(hidden.last_hidden_state)
-        loss: Any = None
+        loss = None
         if labels is not None:
             loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        output = CausalLMOutput(loss=loss, logits=logits, hidden_states=hidden.hidden_states)
+        output = CausalLMOutput(
+            loss=cast("torch.FloatTensor | None", loss), logits=logits, hidden_states=hidden.hidden_states
+        )
         return output if return_dict in (None, True) else output.to_tuple()
 
 
