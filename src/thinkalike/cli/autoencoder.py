@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from thinkalike.cli.options import asked, names_of, only_with
 from thinkalike.errors import InvalidInput
-from thinkalike.types import Facts, Json
+from thinkalike.types import Json
 
 Autoencoder = Annotated[
     Path | None,
@@ -52,7 +53,7 @@ def _numbers(texts: list[str] | None) -> list[int] | None:
     return None if names is None else [int(name) for name in names]
 
 
-def show_latents(system: str, about: Facts) -> None:
+def show_latents(system: str, about: Mapping[str, Any]) -> None:
     """Say how many latents there are, and what the chosen ones are worth elsewhere; of layers, nothing."""
     if about.get("site") != "latents" or "n_latents" not in about:
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,7 +53,6 @@ from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, StoreError
-from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from thinkalike.activations.store import Activations
@@ -169,7 +169,7 @@ def profile(
     return written if figure is None else [*written, figure]
 
 
-def _latents_of(states: Activations, shown: Stimuli, options: Json) -> Activations:
+def _latents_of(states: Activations, shown: Stimuli, options: Mapping[str, Any]) -> Activations:
     """What an autoencoder makes of a kept residual stream, if one was given."""
     from thinkalike.activations.latent_choice import LatentChoice
 
