@@ -1,9 +1,9 @@
-"""Fine-tuning, barriers, stitching by identity: the parts of the recipe on generalisation that touch models."""
+"""Fine-tuning, barriers, penalties: the parts of the recipe on generalisation that touch models."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,7 +36,7 @@ class Asks:
 
     def batches(self) -> list[slice]:
         ends = np.cumsum([0, *self.sizes])
-        return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(a, b) for a, b in pairwise(ends)]
 
 
 class Linear(nn.Module):
