@@ -1,4 +1,4 @@
-"""Tokens that go through a model together: sequences side by side, filled up on the right."""
+"""Tokens that go through a model together: sequences side by side, padded on the right."""
 
 from __future__ import annotations
 

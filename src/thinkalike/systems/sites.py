@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
 from thinkalike.registry import Registry
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-Paths = Callable[[Architecture, Any], Sequence[str | None]]
+Paths = Callable[[Architecture, "Config | None"], Sequence[str | None]]
 """From an architecture and a model's config to the paths from a block to the modules whose summed states are
 the site; none, or None, where the architecture has no such site"""
 
