@@ -23,6 +23,47 @@ HERE = Path(__file__).parents[1] / "src"
 BEFORE = "fe41898"
 OUTSIDE = ("recipes", "training")  # not counted in "the package itself"
 
+CAPABILITIES = {
+    "certainty: ranges, nulls, ceilings, other analyses": (
+        "inference/agreement", "inference/block_tests", "inference/blocks", "inference/clusters",
+        "inference/conclusions", "inference/geometry_tests", "inference/groups", "inference/halves",
+        "inference/jackknife", "inference/left_out", "inference/null_calibration", "inference/pair_products",
+        "inference/sentences", "inference/separation", "comparison/analyses", "comparison/analysing",
+        "comparison/concluding", "comparison/diagnostics", "comparison/precision", "comparison/replicates",
+        "comparison/rereading", "comparison/robustness", "comparison/sentence_halves",
+        "comparison/system_cautions", "encoding/resampled_sums", "encoding/resampling", "encoding/strengths",
+    ),
+    "many models: fingerprints, atlas, why, diff, trace": (
+        "populations/", "inference/redundancy", "report/population_page", "charts/population_charts",
+        "cli/atlas", "cli/diff", "cli/fingerprint",
+    ),
+    "beyond one machine: addresses, tasks, plans": (
+        "addresses", "leases", "parallel", "activations/expiry", "comparison/tasks", "comparison/planning",
+        "comparison/layer_costs", "comparison/reading_costs", "comparison/run_plan", "measures/large_cka",
+    ),
+    "inside the layer: heads, experts, latents, states": (
+        "activations/autoencoders", "activations/latent_choice", "activations/parts",
+        "activations/sparse_latents", "cli/autoencoder", "comparison/probe_table", "measures/probes",
+        "systems/carried_states", "systems/chats", "systems/continuations", "systems/windows",
+    ),
+    "brains, subjects, further measures": (
+        "activations/brain_files", "activations/distance_sources", "cli/group", "cli/outputs",
+        "comparison/group", "comparison/group_ceilings", "comparison/group_profile",
+        "comparison/group_scoring", "encoding/rank_fit", "inference/over_subjects", "measures/dynamics",
+        "measures/gulp", "measures/matching", "measures/outputs", "measures/topology", "pairs/preprocessing",
+        "pairs/runs", "stimuli/dataset_files", "streaming/output_distances",
+    ),
+    "what people see: a page to explore, methods, logs, resuming": (
+        "serving/", "report/methods", "report/methods_text", "charts/group_charts", "cli/config",
+        "cli/methods", "cli/recording", "cli/resume", "cli/serve",
+    ),
+    "solid ground: files, owners, failures, finished runs": (
+        "files", "ownership", "checkpoint", "machine", "options", "registry", "activations/seals",
+        "cli/boundary", "cli/failures", "cli/finished", "cli/interrupts", "cli/once", "cli/record",
+    ),
+}  # fmt: skip
+"""What came after the commit before: modules, or packages that end with a slash, that serve it alone"""
+
 # Which modules' functions run while two systems of arrays, or two bundled models, are compared; what runs
 # only because a module is imported (class bodies, tables) does not count.
 WALK = """
@@ -206,6 +247,24 @@ def shape(src: Path, compiled: Path) -> dict[str, str]:
     }
 
 
+def by_capability(src: Path) -> dict[str, int]:
+    """Lines of code of what came later, each by itself, and of all the rest; without recipes and training."""
+    left = {
+        path.relative_to(src / "thinkalike").with_suffix("").as_posix(): lines_of(path)[1]
+        for path in modules(src)
+        if path.relative_to(src / "thinkalike").parts[0] not in OUTSIDE
+    }
+    found = {}
+    for what, places in CAPABILITIES.items():
+        own = [
+            name
+            for name in left
+            if name in places or any(p[-1] == "/" and name.startswith(p) for p in places)
+        ]
+        found[what] = sum(left.pop(name) for name in own)
+    return {"what there was before, as it is now": sum(left.values()), **found}
+
+
 def checked_out(commit: str, folder: Path) -> Path:
     """The `src` of a commit, unpacked into a folder."""
     archive = subprocess.run(
@@ -224,6 +283,9 @@ def main() -> None:
     print(f"| | {commit} | now |\n|---|---|---|")
     for what in now:
         print(f"| {what} | {then[what]} | {now[what]} |")
+    print("\n| lines of code | |\n|---|---|")
+    for what, lines in by_capability(HERE).items():
+        print(f"| {what} | {lines:,} |")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import torch
 import thinkalike as ta
 from tests.waiting import PAUSE, until
 from thinkalike.activations import chunks as running
-from thinkalike.activations.cache import cache_directory, cache_path
+from thinkalike.activations.extraction_run import cache_path
 from thinkalike.errors import StoreError
+from thinkalike.machine import cache_directory
 from thinkalike.systems.fingerprints import fingerprint_folder
 
 STOPS = f"""
@@ -184,8 +185,11 @@ def test_new_features_need_no_new_extraction(gpt2_folder, words_of, monkeypatch)
     monkeypatch.setattr("thinkalike.systems.system.load_model", None)
     found = ta.extract(gpt2_folder, annotated)
     found.check_stimuli(annotated)
+    found.check_stimuli(plain)  # the same words in the same texts
+    other = words_of(["The old woman sang.", "Mary fell."])
+    assert list(other.items.index) == list(plain.items.index)
     with pytest.raises(StoreError, match="was shown other stimuli"):
-        found.check_stimuli(plain)
+        found.check_stimuli(other)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -32,3 +34,14 @@ def test_a_profile_is_shown_written_and_drawn(
     assert figure.read_text(encoding="utf-8").startswith("<svg")
     again = CliRunner().invoke(app, [*arguments, "--out", str(out)], catch_exceptions=False)
     assert "· 3 resamples are few for a range of 95 %" in again.stdout
+
+
+def test_what_was_extracted_once_is_profiled_with_some_of_the_features(
+    tmp_path: Path, tiny_models: dict[str, Path], run: Callable[..., Any]
+) -> None:
+    words, store = str(tmp_path / "words.csv"), str(tmp_path / "store")
+    assert run("stimuli", "-n", "12", "--out", words).exit_code == 0
+    assert run("extract", str(tiny_models["tiny-gpt2"]), "--stimuli", words, "--out", store).exit_code == 0
+    done = run("profile", store, "--stimuli", words, "--features", "number,word_position", "--resamples", "0")
+    assert done.exit_code == 0, done.output
+    assert "tense" not in done.output

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from thinkalike.activations.cache import cache_path
 from thinkalike.activations.chunks import ChunkTarget, run
 from thinkalike.activations.model_inputs import ModelInputs
 from thinkalike.activations.parts import Parts, into_parts
@@ -16,6 +16,7 @@ from thinkalike.activations.reader import FORMAT, damaged_chunks, done_chunks, i
 from thinkalike.activations.store import Activations
 from thinkalike.activations.writer import MemoryWriter, Writer, check_free, owning_store
 from thinkalike.errors import InvalidInput
+from thinkalike.machine import cache_directory
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
 from thinkalike.systems.beginning import Bos
 from thinkalike.systems.calling import layer_labels
@@ -264,3 +265,9 @@ def _digest(shown: ModelInputs, rows: Sequence[str], pooling: str) -> str | None
     if len(rows) == len(shown.stimuli):
         return shown.stimuli.digest
     return shown.stimuli.subset(shown.stimuli.items.index.isin(rows)).digest
+
+
+def cache_path(model: str, key: str) -> str:
+    """The store for a key. The model's name is in it for people to read; the key alone decides."""
+    readable = re.sub(r"[^\w.@-]+", "-", Path(model).name).strip("-.")[:60] or "model"
+    return f"{cache_directory().rstrip('/')}/activations/{readable}-{key[:24]}.zarr"

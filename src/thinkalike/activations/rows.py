@@ -1,14 +1,19 @@
-"""Whose row is whose: the ids of two sides must agree wherever both name their rows."""
+"""Whose row is whose: the ids of two sides must agree wherever both name their rows; rows that all have."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
     from thinkalike.activations.store import Activations
+    from thinkalike.labels import Layer
+    from thinkalike.stimuli.table import Stimuli
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
@@ -50,3 +55,25 @@ def check_same_items(systems: Sequence[Activations]) -> None:
                 f"{pair} were shown different stimuli (digests {str(first.stimuli_digest)[:12]} and "
                 f"{str(other.stimuli_digest)[:12]}): extract both on the same stimuli."
             )
+
+
+def shared_items(stimuli: Stimuli, found: Sequence[Activations]) -> npt.NDArray[np.bool_] | None:
+    """Which items every system has, where one lacks some (dropped first tokens); None if all have all."""
+    if all(one.n_items == len(stimuli) for one in found):
+        return None
+    return np.logical_and.reduce([stimuli.items.index.isin(one.item_names) for one in found])
+
+
+def subset_activations(
+    one: Activations, stimuli: Stimuli, layers: Sequence[Layer] | None = None
+) -> Activations:
+    """The rows of `stimuli`, which are some of the items that the activations have, in memory.
+
+    Parameters
+    ----------
+    layers : only these.
+    """
+    place = {item: k for k, item in enumerate(one.item_names)}
+    rows = np.array([place[item] for item in stimuli.items.index])
+    arrays = {layer: one[layer][rows] for layer in (one.layers if layers is None else layers)}
+    return type(one).from_arrays(arrays, system=one.system, stimuli=stimuli, metadata=one.metadata)

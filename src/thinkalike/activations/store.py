@@ -130,11 +130,19 @@ class Activations(Mapping[Layer, "Array"]):
                 f"{names[row]!r}. Sort the rows as the stimuli are and name them alike, or leave them "
                 "unnamed if they are."
             )
-        if self.stimuli_digest not in (None, stimuli.digest):
+        if self.stimuli_digest not in (None, stimuli.digest) and not self._was_shown(stimuli):
             raise StoreError(
                 f"{self.system} was shown other stimuli (digest {str(self.stimuli_digest)[:12]}, "
                 f"not {stimuli.digest[:12]}): extract it again on these."
             )
+
+    def _was_shown(self, stimuli: Stimuli) -> bool:
+        """Whether a store on disk says that these very texts and items were shown, with whatever features."""
+        from thinkalike.activations.reader import describe
+        from thinkalike.systems.fingerprints import fingerprint_texts
+
+        about = None if self.address is None else describe(self.address)
+        return about is not None and about["shown"] == fingerprint_texts(stimuli)
 
     @classmethod
     def from_arrays(

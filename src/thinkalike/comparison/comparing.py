@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
+from thinkalike.activations.rows import shared_items, subset_activations
 from thinkalike.activations.store import Activations
 from thinkalike.addresses import place
 from thinkalike.comparison.assembly import assemble
@@ -27,7 +28,6 @@ from thinkalike.comparison.compared_systems import (
 )
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
-from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
 from thinkalike.comparison.planning import Compared, refuse_without_room
 from thinkalike.comparison.profiles import Profile

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from thinkalike.activations.rows import subset_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.analyses import Analysis
-from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profiles import importance_shares, mean_over_folds
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.rereading import chosen_items

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.activations.latent_choice import options_again
+from thinkalike.activations.rows import shared_items, subset_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.analyses import Analysis
-from thinkalike.comparison.items import shared_items, subset_activations
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.table import Stimuli
 

@@ -22,11 +22,11 @@ import numpy as np
 
 from thinkalike.activations.expiry import expire, is_expired, revive
 from thinkalike.activations.reader import is_complete
+from thinkalike.activations.rows import subset_activations
 from thinkalike.activations.seals import SEALS
 from thinkalike.activations.store import Activations
 from thinkalike.addresses import reaching
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profile_files import load_profile, save_profile
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.results import AGAIN, read_results, write_results

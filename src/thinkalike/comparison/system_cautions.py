@@ -98,8 +98,8 @@ def anisotropiclayers_where(profile: Profile) -> Iterator[str]:
     if cosines is not None and (cosines > ANISOTROPIC).any():
         yield (
             f"{profile.system}: two items have a mean cosine of up to {number(np.nanmax(cosines))} in "
-            f"{layers_where(profile, cosines > ANISOTROPIC)}: all vectors point about the same way, and a few "
-            "units of large values decide on the distances. See what z-scored units say "
+            f"{layers_where(profile, cosines > ANISOTROPIC)}: all vectors point about the same way, and a "
+            "few units of large values decide on the distances. See what z-scored units say "
             "(distance='zscored')."
         )
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.activations.rows import subset_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.concluding import plan_options
-from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.layerpass import pass_over_layers
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.errors import InvalidInput, StoreError

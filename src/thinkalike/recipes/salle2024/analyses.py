@@ -8,8 +8,8 @@ from functools import partial
 
 from sklearn.exceptions import ConvergenceWarning
 
+from thinkalike.activations.rows import subset_activations
 from thinkalike.comparison.analyses import GRID, Analysis
-from thinkalike.comparison.items import subset_activations
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.comparison.rereading import chosen_items, read_otherwise
 from thinkalike.errors import ThinkalikeError
