@@ -29,7 +29,7 @@ def nothing_explained(profile: Profile) -> Iterator[str]:
         )
 
 
-def top_heavylayers_where(profile: Profile) -> Iterator[str]:
+def top_heavy_layers(profile: Profile) -> Iterator[str]:
     shares = np.zeros(1) if profile.diagnostics is None else profile.diagnostics.top_share
     if (shares > TOP_HEAVY).any():
         yield (
@@ -93,7 +93,7 @@ def quantised_weights(profile: Profile) -> Iterator[str]:
         )
 
 
-def anisotropiclayers_where(profile: Profile) -> Iterator[str]:
+def anisotropic_layers(profile: Profile) -> Iterator[str]:
     cosines = None if profile.diagnostics is None else profile.diagnostics.anisotropy
     if cosines is not None and (cosines > ANISOTROPIC).any():
         yield (
