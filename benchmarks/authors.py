@@ -32,10 +32,8 @@ import thinkalike as ta
 
 RESULTS = Path(__file__).parent / "results" / "authors.json"
 MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
-SENTENCES = 100
+SENTENCES = 60
 SEEDS = (0, 1, 2)
-LAYERS = (1, -1)
-"""Of each model"""
 
 
 class TheirWay:
@@ -187,13 +185,13 @@ def main() -> None:
     torch.set_num_threads(1)
     stimuli = ta.Stimuli.from_grammar(SENTENCES, seed=0)
     features = stimuli.features
-    one_layer(features, np.random.default_rng(0).normal(size=(len(stimuli), 4)))  # compile first
+    ta.MLEM(ordered="minmax").fit(features, np.eye(len(stimuli), 4) + 1.0)  # compile first
     layers = {}
     for model in MODELS:
         acts = ta.extract(model, stimuli)
-        for layer in (acts.layers[k] for k in LAYERS):
-            layers[f"{model}:{layer}"] = one_layer(features, np.asarray(acts[layer], dtype=float))
-            print(model, layer, flush=True)
+        layer = acts.layers[len(acts.layers) // 2]
+        layers[f"{model}:{layer}"] = one_layer(features, np.asarray(acts[layer], dtype=float))
+        print(model, layer, flush=True)
     about = {"items": len(stimuli), "features": list(map(str, features)), "load": os.getloadavg()[0]}
     RESULTS.write_text(json.dumps({**about, "layers": layers}, indent=1) + "\n", encoding="utf-8")
 
