@@ -447,6 +447,9 @@ class TestBadInput:
     def test_runs_of_unequal_length(self) -> None:
         with pytest.raises(InvalidInput, match="run 2 has 23 items, run 1 has 24"):
             ta.Activations.from_runs([SUBJECTS[0], SUBJECTS[1][:-1]])
+        for other in (SUBJECTS[1][:, :-1], SUBJECTS[1][:, 0]):
+            with pytest.raises(InvalidInput, match="every unit must be measured in every run"):
+                ta.Activations.from_runs([SUBJECTS[0], other])
 
     def test_features_without_stimuli_and_settings_without_features(self) -> None:
         with pytest.raises(InvalidInput, match="measure='features' needs the features of the items"):

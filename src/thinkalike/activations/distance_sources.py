@@ -94,6 +94,11 @@ def crossnobis(runs: npt.ArrayLike, *, residuals: npt.ArrayLike | None = None) -
                 f"run {r + 1} has {shape[0]} items, run 1 has {lengths[0][0]}: every item must be measured "
                 "in every run. Leave the others out, or average runs that complete each other."
             )
+        if shape[1:] != lengths[0][1:]:
+            raise InvalidInput(
+                f"run {r + 1} has the shape {shape}, run 1 {lengths[0]}: every unit must be measured in every "
+                "run. Leave the others out."
+            )
     x = np.asarray(runs, dtype=np.float64)
     if x.ndim != 3:
         raise InvalidInput(f"Got runs of shape {x.shape}: give (n_runs, n_items, n_units).")
