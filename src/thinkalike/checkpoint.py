@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from thinkalike.addresses import place
 from thinkalike.errors import DamagedFile
 from thinkalike.files import read_arrays, write_arrays
 
@@ -27,7 +28,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path, key: str, *, seconds_between: float = 0.0) -> None:
-        self.path, self.key, self.seconds_between = Path(path), key, seconds_between
+        self.path, self.key, self.seconds_between = place(path), key, seconds_between
         self._saved = time.monotonic()
 
     def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:

@@ -10,7 +10,9 @@ any order, and twice without harm: a task whose worker died is sent again.
 
 from __future__ import annotations
 
+import itertools
 import os
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -18,17 +20,22 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from thinkalike.addresses import is_local, remove_tree
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, WorkFailed, one_line
+from thinkalike.machine import local_cache_directory
 from thinkalike.progress import progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Kind = Literal["extract", "fit"]
 
+WORK = "work"
+"""The folder of a run directory in which tasks leave what is too large for a message"""
 SCHEDULER_SECONDS = 10
 TRIES = 3
 """How often a task is sent out if its worker dies, or the store fails"""
@@ -153,6 +160,24 @@ class Processes:
         return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"))  # a fork would copy threads
 
 
+@contextmanager
+def shared_folder(root: Path | None) -> Iterator[Path]:
+    """A folder that all workers see, in the run directory or else in the cache directory; gone at the end."""
+    if root is None:
+        Path(local_cache_directory()).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{WORK}-", dir=local_cache_directory()) as own:
+            yield Path(own)
+        return
+    folder = root / WORK
+    remove_tree(folder)  # of a run that was killed
+    if is_local(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
 @dataclass(frozen=True)
 class Failure:
     """What a task raised, in words that travel."""
@@ -236,31 +261,37 @@ def guarded(function: Callable[[Item], Result], task: Item, attempt: int = 0) ->
 
 
 def stream_in_order(
-    function: Callable[[Item], Result], items: Sequence[Item], *, description: str, threads: int = 1
+    function: Callable[[Item], Result],
+    items: Sequence[Item] | Iterator[Item],
+    *,
+    description: str,
+    threads: int = 1,
+    total: int | None = None,
 ) -> Iterator[Result]:
     """The results one by one in the order of `items`, on threads of this process, with progress.
 
-    Few are under way or wait at a time. BLAS has one thread, as it has in workers: the numbers are the same
-    to the bit.
+    Few are under way or wait at a time; items that an iterator makes (`total` of them) are made here, as they
+    are needed. BLAS has one thread, as it has in workers: the numbers are the same to the bit.
     """
-    with progress(description, len(items)) as step, threadpool_limits(1, "blas"), ExitStack() as stack:
+    total = len(items) if isinstance(items, Sequence) else total
+    window = 2 * threads if isinstance(items, Sequence) else threads
+    with progress(description, total) as step, threadpool_limits(1, "blas"), ExitStack() as stack:
         results: Iterator[Result] = map(function, items)
-        if min(threads, len(items)) > 1:
+        if threads > 1 and total != 1:
             own = ThreadPoolExecutor(threads)
             stack.callback(own.shutdown, wait=True, cancel_futures=True)
-            results = _ahead(own, function, items, 2 * threads)
+            results = _ahead(own, function, iter(items), window)
         for result in results:
             step.advance()
             yield result
 
 
 def _ahead(
-    executor: Executor, function: Callable[[Item], Result], items: Sequence[Item], window: int
+    executor: Executor, function: Callable[[Item], Result], items: Iterator[Item], window: int
 ) -> Iterator[Result]:
     """Results in order, at most `window` submitted beyond the one that is waited for."""
-    pending = deque(executor.submit(function, item) for item in items[:window])
-    for following in range(len(pending), len(items) + len(pending)):
+    pending = deque(executor.submit(function, item) for item in itertools.islice(items, window))
+    while pending:
         result = pending.popleft().result()
-        if following < len(items):
-            pending.append(executor.submit(function, items[following]))
+        pending.extend(executor.submit(function, item) for item in itertools.islice(items, 1))
         yield result

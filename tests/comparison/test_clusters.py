@@ -23,6 +23,8 @@ from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
 from thinkalike.parallel import guarded
 from thinkalike.stimuli.table import Stimuli
+from thinkalike.stitching import TaskFit
+from thinkalike.stitching.stitch_tasks import stitch_layers
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning"),
@@ -34,6 +36,7 @@ MIDDLE = {
     extract_model: ("os.rename", "activations.zarr", 8),
     look_at_layers: ("os.mkdir", "ranks", 1),
     measure_layers: ("open", "layers/", 3),
+    stitch_layers: ("os.rename", "unfinished", 2),
 }
 """Where the middle of a task is: an event, a part of the path that it is about, and how many of them"""
 
@@ -67,7 +70,9 @@ def die_in_the_middle(marker: str, function: Callable[[Any], Any], task: Any, at
     return guarded(function, task, attempt)
 
 
-@pytest.mark.parametrize("function", list(MIDDLE), ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "function", [extract_model, look_at_layers, measure_layers], ids=lambda one: one.__name__
+)
 @pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)
 def test_a_worker_that_is_killed_in_the_middle(
     engine: Any,
@@ -81,6 +86,23 @@ def test_a_worker_that_is_killed_in_the_middle(
         ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
     assert (tmp_path / "killed").exists()
     assert files(tmp_path / "run") == files(run_here)
+
+
+@pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)
+def test_a_worker_that_is_killed_in_the_middle_of_training(engine: Any, tmp_path: Path) -> None:
+    """When it is about to keep its second state: the task goes on from the first."""
+    text = [f"The king of {k} lands went home, and queen {k * 7} went to sleep." for k in range(60)]
+
+    def stitched(folder: Path) -> dict[str, bytes]:
+        how = TaskFit(steps=6, every=2, optimizer="adamw")
+        found = ta.stitch("nano-gelu-3l", "nano-solu-3l", text, layers=[1, 2], fit=how, length=32)
+        found.save(folder)
+        return files(folder)
+
+    with engine(tmp_path) as own, ta.workers(Deadly(own, stitch_layers, tmp_path / "killed")):
+        found = stitched(tmp_path / "run")
+    assert (tmp_path / "killed").exists()
+    assert found == stitched(tmp_path / "here")
 
 
 @dataclass

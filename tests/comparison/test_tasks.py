@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,8 +13,8 @@ import pytest
 
 import thinkalike as ta
 from tests.engines import OPTIONS, dask, files, jobs, processes, threads
-from thinkalike.comparison.tasks import WORK
 from thinkalike.errors import WorkFailed
+from thinkalike.parallel import WORK, cores
 from thinkalike.stimuli.table import Stimuli
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
@@ -33,6 +34,21 @@ def test_the_same_bytes_on_every_engine(
     expected, found = files(run_here), files(tmp_path / "run")
     assert found.keys() == expected.keys()
     assert [name for name in expected if found[name] != expected[name]] == []
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_same_bytes_on_one_thread_and_on_two(
+    number: int,
+    two_models: dict[str, str],
+    small_stimuli: Stimuli,
+    run_here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(number)))
+    assert cores() == number
+    ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
+    assert files(tmp_path / "run") == files(run_here)
 
 
 def test_a_profile_on_workers_is_the_same(small_stimuli: Stimuli) -> None:

@@ -32,7 +32,14 @@ from thinkalike.measures.rsa import RSA, RankedLayers
 from thinkalike.pairs.distances import DistanceLike, QuadraticTarget, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
-from thinkalike.parallel import Failure, cores, engine_for, raise_failures, stream_in_order
+from thinkalike.parallel import (
+    Failure,
+    cores,
+    engine_for,
+    raise_failures,
+    shared_folder,
+    stream_in_order,
+)
 from thinkalike.stimuli.table import Stimuli
 
 KEPT_VECTORS = 1 << 30
@@ -267,7 +274,7 @@ def _looked(
         own = look if looking is None else partial(looking, look)
         yield from stream_in_order(own, tasks, description="Looking at layers", threads=cores())
         return
-    from thinkalike.comparison.tasks import look_on_workers, shared_folder
+    from thinkalike.comparison.tasks import look_on_workers
 
     folder = stack.enter_context(shared_folder(root))
     yield from look_on_workers(engine, stimuli, look.plan, tasks, folder)

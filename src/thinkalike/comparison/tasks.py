@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import io
 import pickle
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,40 +18,19 @@ from typing import Any
 import numpy as np
 
 from thinkalike.activations.store import Activations
-from thinkalike.addresses import is_local, place, remove_tree
+from thinkalike.addresses import place
 from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt, OfGeometry
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
 from thinkalike.files import write_bytes
 from thinkalike.labels import Floats, Layer
-from thinkalike.machine import local_cache_directory
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.measure_table import MEASURES
-from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks
+from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks, shared_folder
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts
 
-WORK = "work"
-"""The folder of a run directory in which tasks leave what is too large for a message"""
 STIMULI = "stimuli.parquet"
-
-
-@contextmanager
-def shared_folder(root: Path | None) -> Iterator[Path]:
-    """A folder that all workers see, in the run directory or else in the cache directory; gone at the end."""
-    if root is None:
-        Path(local_cache_directory()).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{WORK}-", dir=local_cache_directory()) as own:
-            yield Path(own)
-        return
-    folder = root / WORK
-    remove_tree(folder)  # of a run that was killed
-    if is_local(folder):
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        remove_tree(folder)
 
 
 @dataclass(frozen=True)

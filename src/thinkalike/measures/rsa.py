@@ -8,10 +8,11 @@ differences explain.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +23,7 @@ from thinkalike.measures.inputs import as_layer
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import MAX_PAIRS, Pairs
 from thinkalike.pairs.ranks import Floats, Indices, standardised_ranks
-from thinkalike.progress import progress
+from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences
 
 MEMORY = 1 << 30
@@ -88,23 +89,37 @@ def ranked_layers(
     seed: int = 0,
 ) -> Iterator[RankedLayers]:
     """The ranks of all layers, to be correlated; the parameters are those of `rsa_matrix`."""
-    with progress("Geometry: distances and ranks", len(names)) as step, ExitStack() as stack:
-        ranked: RankedLayers | None = None
-        for k, (name, layer) in enumerate(zip(names, layers, strict=True)):
-            X = as_layer(layer, name, minimum=3)
-            if ranked is None:
-                pairs = Pairs.of(len(X), max_pairs=max_pairs, seed=seed)
-                ranked = stack.enter_context(RankedLayers(len(names), pairs))
-            elif len(X) != pairs.n_items:
-                raise InvalidInput(
-                    f"{names[0]} has {pairs.n_items} items and {name} has {len(X)}: "
-                    "all layers must answer the same items, in the same order."
-                )
-            ranked.put(k, standardised_ranks(pairs, make_target(X, distance)))
-            step.advance()
-        if ranked is None:
-            raise InvalidInput("There are no layers to compare: give at least one.")
+    checked = _same_items(layers, names)
+    first = next(checked, None)
+    if first is None:
+        raise InvalidInput("There are no layers to compare: give at least one.")
+    pairs = Pairs.of(len(first), max_pairs=max_pairs, seed=seed)
+    with RankedLayers(len(names), pairs) as ranked:
+        found = stream_in_order(
+            lambda X: standardised_ranks(pairs, make_target(X, distance)),
+            itertools.chain([first], checked),
+            description="Geometry: distances and ranks",
+            threads=cores(),
+            total=len(names),
+        )
+        del first
+        for k, ranks in enumerate(found):
+            ranked.put(k, ranks)
         yield ranked
+
+
+def _same_items(layers: Iterable[npt.ArrayLike], names: Sequence[str]) -> Iterator[npt.NDArray[np.floating]]:
+    """The layers as arrays, each checked when its turn comes."""
+    n_items = None
+    for name, layer in zip(names, layers, strict=True):
+        X = as_layer(layer, name, minimum=3)
+        n_items = len(X) if n_items is None else n_items
+        if len(X) != n_items:
+            raise InvalidInput(
+                f"{names[0]} has {n_items} items and {name} has {len(X)}: "
+                "all layers must answer the same items, in the same order."
+            )
+        yield X
 
 
 class RankedLayers:

@@ -14,7 +14,7 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stitching.closed_form import Pair, orthogonal_solution, reduced_rank, ridge_solution
 from thinkalike.types import Option
 
-__all__ = ["KINDS", "Kind", "get_kind", "identity_start", "normalised"]
+__all__ = ["KINDS", "Kind", "get_kind", "identity_start", "normalised", "restored"]
 
 
 class Map(nn.Module):
@@ -118,11 +118,15 @@ class Kind:
         From the two widths to a φ that changes as little as may be; None if there is none.
     prepare
         What comes before the linear part.
+    parts, make
+        The names of the fixed parts, and what makes a φ of them.
     """
 
     solve: Callable[[Pair, int | None], nn.Module] | None
     start: Callable[[int], nn.Module] | None
     prepare: Callable[[Tensor], Tensor] | None = None
+    parts: tuple[str, ...] = ("start", "bias_start")
+    make: Callable[..., nn.Module] = Affine
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -154,11 +158,11 @@ def _at_identity(make: Callable[..., nn.Module], **options: Option) -> Callable[
 
 
 KINDS: dict[str, Kind] = {
-    "identity": Kind(None, lambda width: Identity()),
+    "identity": Kind(None, lambda width: Identity(), parts=(), make=Identity),
     "affine": Kind(_affine, _at_identity(Affine)),
     "layernorm-affine": Kind(_normed, _at_identity(Affine, prepare=normalised), normalised),
-    "orthogonal": Kind(_orthogonal, _at_identity(Orthogonal)),
-    "low-rank": Kind(_low_rank, None),
+    "orthogonal": Kind(_orthogonal, _at_identity(Orthogonal), make=Orthogonal),
+    "low-rank": Kind(_low_rank, None, parts=("left_start", "right_start", "bias_start"), make=LowRank),
 }
 """Name → how a φ of that kind is fitted by least squares, and where it starts"""
 
@@ -167,6 +171,15 @@ def get_kind(name: str) -> Kind:
     if name not in KINDS:
         raise UnknownName.among("kind of φ", name, KINDS)
     return KINDS[name]
+
+
+def restored(name: str, state: dict[str, Tensor]) -> nn.Module:
+    """The φ of this kind whose `state_dict` this was."""
+    kind = get_kind(name)
+    options = {} if kind.prepare is None else {"prepare": kind.prepare}
+    phi = kind.make(*(state[part] for part in kind.parts), **options)
+    phi.load_state_dict(state)
+    return phi
 
 
 def identity_start(kind: str, widths: tuple[int, int], names: tuple[str, str]) -> nn.Module:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.stitching.statistics import Floats, ratio_interval
 from thinkalike.stitching.stitches import Role, Stitch
@@ -196,14 +197,14 @@ class StitchResult:
         """Write the tables as Parquet and CSV, φ as safetensors, and settings.json, into `folder`."""
         from thinkalike.stitching.result_files import save_result
 
-        return save_result(self, Path(folder))
+        return save_result(self, place(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> StitchResult:
         """What `save` wrote, without φ."""
         from thinkalike.stitching.result_files import load_result
 
-        return load_result(Path(folder))
+        return load_result(place(folder))
 
     def _name(self, role: Role) -> str:
         names = {"pair": self.bottom, "self": self.top, "untrained": f"{self.bottom}:untrained"}

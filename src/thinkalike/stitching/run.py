@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from thinkalike.addresses import remove_tree
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.options import one_name
-from thinkalike.progress import progress
+from thinkalike.parallel import engine_for
 from thinkalike.stimuli.text import Split
-from thinkalike.stitching.evaluation import Evaluation, evaluate
-from thinkalike.stitching.gathering import Gathered, gather, least_squares
-from thinkalike.stitching.job import Job, n_batches
+from thinkalike.stitching.examples import Examples
+from thinkalike.stitching.job import Job
 from thinkalike.stitching.material import Material, Text, read_material
 from thinkalike.stitching.model_pair import open_pair
-from thinkalike.stitching.phi import Map, get_kind, identity_start
+from thinkalike.stitching.phi import get_kind
 from thinkalike.stitching.result import StitchResult
+from thinkalike.stitching.stitch_tasks import StitchedModels, folder_of_tasks, stitch_on_workers
+from thinkalike.stitching.stitched import Stitched, Trained, Way, fit_and_judge
 from thinkalike.stitching.stitches import Layers, Role, Stitch, all_stitches, chosen_pairs
-from thinkalike.stitching.task import TaskFit, Training
-from thinkalike.stitching.training import train
-from thinkalike.systems.calling import bottom_states, check_tokens, frozen
+from thinkalike.stitching.task import TaskFit
+from thinkalike.systems.calling import check_tokens
 from thinkalike.systems.heads import Task
 from thinkalike.systems.system import LoadOptions, System, passage_length, untrained_copy
 from thinkalike.types import Facts, Tokenizer
@@ -117,7 +118,7 @@ def stitch(
         Of the split into text to fit and to judge by, of resamples, masks and random weights.
     checkpoint
         A file for the state of a fit by task loss: the same call again goes on from there. It is gone when
-        all is done.
+        all is done. Within `ta.workers`, a folder beside it (`….tasks`) has what tasks have finished.
 
     Returns
     -------
@@ -163,23 +164,29 @@ def stitch(
         "dtype": dtype,
         "seed": seed,
         "resamples": resamples,
-        "test_digest": _digest(material),
+        "test_digest": _digest(material.test),
         "tokens": {
             part: getattr(material, part).n_tokens
             for part in ("fit", "validation", "test")
             if getattr(material, part) is not None
         },
     }
-    saved = None
-    if checkpoint is not None and how is not None:
-        saved = Checkpoint(checkpoint, _key(settings, job))
-    with frozen(*job.models):
-        gathered, phis, trained, found = _run(
-            job, material, kind, how, saved, rank=rank, seed=seed, tokens_at_once=tokens_at_once
-        )
-    if saved is not None:
-        saved.finish()
-    return _result(job, material, gathered, phis, trained, found, kind, fit, settings)
+    way = Way(kind, how, rank, seed, tokens_at_once)
+    engine = engine_for("extract")
+    if engine is not None and isinstance(bottom, (str, Path)) and isinstance(top, (str, Path)):
+        models = StitchedModels((str(bottom), str(top)), above.task, options)
+        key = _key(settings, job, material)
+        stitched = stitch_on_workers(engine, job, models, material, way, key, checkpoint)
+    else:
+        saved = None
+        if checkpoint is not None and how is not None:
+            saved = Checkpoint(checkpoint, _key(settings, job, material))
+        stitched = fit_and_judge(job, material, way, saved)
+        if saved is not None:
+            saved.finish()
+    if checkpoint is not None:
+        remove_tree(folder_of_tasks(checkpoint))
+    return _result(job, material, stitched, kind, fit, settings)
 
 
 def _how(kind: str, fit: Fit | TaskFit | None) -> tuple[TaskFit | None, Fit]:
@@ -210,86 +217,31 @@ def _job(
     return Job(bottoms, top, all_stitches(pairs, floor=floor, ceiling=ceiling))
 
 
-def _run(
-    job: Job,
-    material: Material,
-    kind: str,
-    how: TaskFit | None,
-    checkpoint: Checkpoint | None,
-    *,
-    rank: int | None,
-    seed: int,
-    tokens_at_once: int,
-) -> tuple[Gathered, dict[Stitch, nn.Module], dict[Stitch, Training], Evaluation]:
-    """Sum the moments, fit every φ, and judge it: one job with one bar."""
-    solving = kind != "identity" and (how is None or how.start == "least-squares")
-    reference = material.test if material.fit is None else material.fit
-    if not solving:
-        starts = {one: identity_start(kind, *_widths(job, one, reference)) for one in job.stitches}
-    passes = sum(n_batches(part, tokens_at_once) for part in (reference, material.test))
-    n_updates = 0 if how is None else how.steps * len(job.stitches)
-    with progress("Stitching", passes + n_updates) as step:
-        gathered = gather(
-            job, reference, kind=kind if solving else None, tokens_at_once=tokens_at_once, step=step
-        )
-        if solving:
-            starts = {one: least_squares(gathered, one, kind, rank) for one in job.stitches}
-        phis = {one: phi.to(job.device) for one, phi in starts.items()}
-        trained: dict[Stitch, Training] = {}
-        if how is not None:
-            assert material.fit is not None
-            assert material.validation is not None
-            trained = train(
-                job,
-                phis,
-                how,
-                material.fit,
-                material.validation,
-                seed=seed,
-                tokens_at_once=tokens_at_once,
-                step=step,
-                checkpoint=checkpoint,
-            )
-        found = evaluate(job, phis, material.test, gathered.top, tokens_at_once=tokens_at_once, step=step)
-    return gathered, phis, trained, found
-
-
-def _widths(job: Job, stitch: Stitch, examples: Any) -> tuple[tuple[int, int], tuple[str, str]]:
-    """The widths of the two layers, as the models themselves have them, and what they are called."""
-    batch = examples.batch([0], device=job.device)
-    system = job.bottoms[stitch.role]
-    below = bottom_states(system.stack, {stitch.layer_bottom}, batch.tokens)[stitch.layer_bottom]
-    above = bottom_states(job.top.stack, {stitch.layer_top}, batch.tokens)[stitch.layer_top]
-    names = f"{system.name}:{stitch.layer_bottom}", f"{job.top.name}:{stitch.layer_top}"
-    return (below.shape[-1], above.shape[-1]), names
-
-
-def _digest(material: Material) -> str:
+def _digest(examples: Examples) -> str:
     from hashlib import sha256
 
-    test = material.test
-    arrays = (test.tokens.ids, test.tokens.mask, test.targets, test.units)
+    arrays = (examples.tokens.ids, examples.tokens.mask, examples.targets, examples.units)
     return sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
 
 
-def _key(settings: Facts, job: Job) -> str:
+def _key(settings: Facts, job: Job, material: Material) -> str:
+    """Of all that changes the numbers."""
     from thinkalike.provenance import digest_of
 
     identities = {role: system.identity for role, system in job.bottoms.items()}
-    return digest_of({**settings, "identities": identities, "top": job.top.identity})
+    texts = [_digest(one) for one in (material.fit, material.validation) if one is not None]
+    return digest_of({**settings, "identities": identities, "top": job.top.identity, "texts": texts})
 
 
 def _result(
     job: Job,
     material: Material,
-    gathered: Gathered,
-    phis: Mapping[Stitch, nn.Module],
-    trained: Mapping[Stitch, Training],
-    found: Evaluation,
+    stitched: Stitched,
     kind: str,
     fit: Fit,
     settings: Facts,
 ) -> StitchResult:
+    found, trained = stitched.judged, stitched.trained
     used = np.flatnonzero(found.own.count)
     curves = [
         {**stitch._asdict(), "step": step, "split": split, "loss": loss}
@@ -300,7 +252,6 @@ def _result(
         {"steps": one.last_step, "best_step": one.best_step, "stopped": one.stopped}
         for one in trained.values()
     ]
-    explained = [_explained(gathered, stitch, phis[stitch]) for stitch in job.stitches]
     return StitchResult(
         bottom=job.bottoms["pair"].name,
         top=job.top.name,
@@ -314,25 +265,18 @@ def _result(
         own_correct=found.own.correct[used],
         counts=found.own.count[used],
         unit=material.unit,
-        explained=np.array(explained),
+        explained=np.array([stitched.explained[stitch] for stitch in job.stitches]),
         checks=pd.DataFrame([vars(found.checks[stitch]) for stitch in job.stitches]),
         curves=pd.DataFrame(curves, columns=[*Stitch._fields, "step", "split", "loss"]),
         training=pd.DataFrame(training, columns=["steps", "best_step", "stopped"] if training else []),
         cautions=(*material.cautions, *_cautions(trained, job)),
         settings=settings,
         depths=(job.bottoms["pair"].stack.n_blocks, job.top.stack.n_blocks),
-        phis=dict(phis),
+        phis=dict(stitched.phis),
     )
 
 
-def _explained(gathered: Gathered, stitch: Stitch, phi: nn.Module) -> float:
-    if stitch not in gathered.products or not isinstance(phi, Map):
-        return float("nan")
-    pair, weight = gathered.pair(stitch), phi.matrix().detach().cpu().double().numpy()
-    return pair.explained(weight)
-
-
-def _cautions(trained: Mapping[Stitch, Training], job: Job) -> list[str]:
+def _cautions(trained: Mapping[Stitch, Trained], job: Job) -> list[str]:
     return [
         f"The fit of {job.bottoms[stitch.role].name}:{stitch.layer_bottom} → {job.top.name}:"
         f"{stitch.layer_top} diverged at step {one.last_step}: φ is that of step {one.best_step}, the best "

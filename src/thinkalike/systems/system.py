@@ -15,6 +15,7 @@ from thinkalike.stimuli.text import same_tokenizer
 from thinkalike.systems.architectures import Part
 from thinkalike.systems.fingerprints import fingerprint_files, fingerprint_weights
 from thinkalike.systems.heads import HEADS, Task, task_of
+from thinkalike.systems.loading import loading
 from thinkalike.systems.names import ModelName, is_gguf, parse_name
 from thinkalike.systems.pretrained import load_config, load_headed, load_model, load_processor, pick_device
 from thinkalike.systems.stack import Stack, layers_of, parts_of
@@ -313,7 +314,7 @@ def random_copy(model: nn.Module, *, seed: int) -> nn.Module:
     if config is None:
         raise InvalidInput(f"{type(model).__name__} has no config to build an untrained copy from.")
     parameter = next(model.parameters())
-    with torch.random.fork_rng():
+    with loading(), torch.random.fork_rng():
         torch.manual_seed(seed)
         fresh: nn.Module = type(model)(copy.deepcopy(config))
     return fresh.to(parameter.device, parameter.dtype).eval()
