@@ -1,7 +1,8 @@
 """Many items: memory and processor time of profiles, RSA and CKA as the items grow.
 
     python -m benchmarks.large [WORK]...
-    all, or some of: profile, resamples, rsa, cka, cka-ranges, usual, whole, layers, systems
+    all, or some of: profile, resamples, rsa, cka, cka-ranges, usual, 24-cka, 24-rsa, 24-profile, whole,
+    layers, systems
 
 Layers of 1,024 units lie in a store on disk. Profiles and RSA are by at most two million pairs of items in
 one go (`max_pairs`), a tenth of what is usual, to spare time; `usual` is a profile with the usual cap. Each
@@ -9,7 +10,8 @@ size runs in a process of its own, whose peak memory the system tells, libraries
 they take before anything is read). Times are of the processor, reading included, compiling not. Twice as
 many items should take twice as long; `growth` is the power of n between two sizes, 1 for linear. `whole` is
 a comparison of 60,000 items × 64 units, `layers` one of 300 layers × 300 items, `systems` one of 40 systems
-with 6 layers, all without the page.
+with 6 layers, all without the page. `24-…` are all 24 layers of a store of 100,000 items (9.8 GB): CKA and
+RSA between all of them, and the profile, each in one go of one process.
 Results are in benchmarks/results/large.json.
 """
 
@@ -32,8 +34,16 @@ import pandas as pd
 RESULTS = Path(__file__).parent / "results" / "large.json"
 SIZES = (12_500, 25_000, 50_000, 100_000)
 UNITS, LAYERS, PAIRS = 1_024, 2, 2_000_000
-WORKS = ("profile", "resamples", "rsa", "cka", "cka-ranges", "usual", "whole", "layers", "systems")
-ONE_SIZE = {"whole": 60_000, "layers": 300, "systems": 300, "usual": 100_000}
+MANY = 24
+ALL_LAYERS = ("24-cka", "24-rsa", "24-profile")
+WORKS = ("profile", "resamples", "rsa", "cka", "cka-ranges", "usual", *ALL_LAYERS, "whole", "layers", "systems")
+ONE_SIZE = {
+    "whole": 60_000,
+    "layers": 300,
+    "systems": 300,
+    "usual": 100_000,
+    **dict.fromkeys(ALL_LAYERS, 100_000),
+}
 SYSTEMS = {"whole": (2, 1, 64), "layers": (2, 150, 64), "systems": (40, 6, 64)}
 """Systems, layers of each, units"""
 
@@ -62,8 +72,12 @@ def make_store(n: int, path: Path, n_layers: int = LAYERS, n_units: int = UNITS)
     import thinkalike as ta
 
     shown = stimuli(n)
-    layers = {k: layer(shown, k, n_units) for k in range(n_layers)}
-    ta.Activations.from_arrays(layers, system="large", stimuli=shown).save(path)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # on disk: all layers have no room in memory
+        layers = {}
+        for k in range(n_layers):
+            np.save(Path(folder, f"{k}.npy"), layer(shown, k, n_units))
+            layers[k] = np.load(Path(folder, f"{k}.npy"), mmap_mode="r")
+        ta.Activations.from_arrays(layers, system="large", stimuli=shown).save(path)
 
 
 def work(name: str, store: Path | None, n: int) -> None:
@@ -96,12 +110,16 @@ def _do(name: str, found, shown) -> None:  # type: ignore[no-untyped-def]
     import thinkalike as ta
     from thinkalike.measures.rsa import rsa_matrix
 
-    if name in ("profile", "resamples"):  # one layer, as a worker has one at a time
+    if name == "24-profile":
+        ta.profile(found, shown, max_pairs=PAIRS)
+    elif name == "24-cka":
+        ta.similarity([found], measure="cka")
+    elif name in ("profile", "resamples"):  # one layer, as a worker has one at a time
         ta.profile({0: found[0]}, shown, resamples=20 if name == "resamples" else 0, max_pairs=PAIRS)
     elif name == "usual":
         ta.profile({0: found[0]}, shown)
-    elif name == "rsa":
-        rsa_matrix((found[k] for k in found), names=["0", "1"], max_pairs=PAIRS)
+    elif name in ("rsa", "24-rsa"):
+        rsa_matrix((found[k] for k in found), names=[str(k) for k in found], max_pairs=PAIRS)
     elif name == "cka":
         ta.similarity([found], measure="cka")
     elif name == "cka-ranges":
@@ -132,9 +150,10 @@ def main(*names: str) -> None:
             sizes = (ONE_SIZE[name],) if name in ONE_SIZE else SIZES
             rows: list[dict[str, object]] = []
             for n in sizes:
-                store = None if name in SYSTEMS else Path(folder, f"{n}.zarr")
+                n_layers = MANY if name in ALL_LAYERS else LAYERS
+                store = None if name in SYSTEMS else Path(folder, f"{n}-{n_layers}.zarr")
                 if store is not None and not store.exists():
-                    make_store(n, store)
+                    make_store(n, store, n_layers)
                 row = {"items": n, **measure(name, store, n), "load": round(os.getloadavg()[0], 1)}
                 if rows and "cpu s" in row and "cpu s" in rows[-1]:
                     times = float(row["cpu s"]) / max(float(str(rows[-1]["cpu s"])), 0.1)

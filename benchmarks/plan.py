@@ -1,9 +1,10 @@
 """Plans against what came: processor time, memory and disk of runs of the bundled models.
 
 Goal: within a factor of two. `python -m benchmarks plan` writes benchmarks/results/plan.json. Each job has a
-process of its own, in which machine code is loaded before anything is timed. Times are of the processor, of
-all threads, so that a busy machine matters little; `guess` is the plan that a comparison makes at its start,
-from configurations alone. Memory is the peak of the process, libraries and the plan itself included.
+process of its own, in which machine code is loaded before anything is timed, and is planned and done three
+times back to back. Times are of the processor, of all threads, so that a busy machine matters little; `guess`
+is the plan that a comparison makes at its start, from configurations alone. Memory is the peak of the
+process, libraries and the plan itself included.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "plan.json"
+ROUNDS = 3
 TWO, THREE = ["nano-bert", "nano-gpt2"], ["nano-bert", "nano-gpt2", "nano-mamba"]
 ARRAYS = "arrays"
 JOBS: dict[str, tuple[str, list[str], int, dict[str, object]]] = {
@@ -43,8 +45,6 @@ JOBS: dict[str, tuple[str, list[str], int, dict[str, object]]] = {
 def job(name: str) -> None:
     """Plan it, do it, and print both."""
     import thinkalike as ta
-    from thinkalike.activations.conversion import as_activations, named_systems
-    from thinkalike.comparison import planning
 
     warnings.simplefilter("ignore")
     work, models, n_sentences, options = JOBS[name]
@@ -60,6 +60,15 @@ def job(name: str) -> None:
     ta.compare(
         ["nano-gelu-3l", "nano-mamba"], small, measures=options.get("measures", ())
     )  # loads what is compiled
+    for _ in range(ROUNDS):
+        print(json.dumps(_round(work, systems, stimuli, options)))
+
+
+def _round(work: str, systems, stimuli, options) -> dict[str, object]:  # type: ignore[no-untyped-def]
+    import thinkalike as ta
+    from thinkalike.activations.conversion import as_activations, named_systems
+    from thinkalike.comparison import planning
+
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out") if work != "profile" else None
         planned = ta.plan(systems, stimuli, work=work, out=out, **options)
@@ -79,20 +88,16 @@ def job(name: str) -> None:
         taken = time.process_time() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         written = 0 if out is None else sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
-    print(
-        json.dumps(
-            {
-                "planned s": planned.processor_seconds,
-                "guess s": guess,
-                "measured s": taken,
-                "planned MB": planned.memory / 1e6,
-                "measured MB": peak / 1e6,
-                "planned disk MB": planned.disk / 1e6,
-                "measured disk MB": written / 1e6,
-                "steps": {step.name: step.seconds for step in planned.steps},
-            }
-        )
-    )
+    return {
+        "planned s": planned.processor_seconds,
+        "guess s": guess,
+        "measured s": taken,
+        "planned MB": planned.memory / 1e6,
+        "measured MB": peak / 1e6,
+        "planned disk MB": planned.disk / 1e6,
+        "measured disk MB": written / 1e6,
+        "steps": {step.name: step.seconds for step in planned.steps},
+    }
 
 
 def _run(work: str, systems, stimuli, out, options) -> None:  # type: ignore[no-untyped-def]
@@ -103,7 +108,7 @@ def _run(work: str, systems, stimuli, out, options) -> None:  # type: ignore[no-
     elif work == "extract":
         ta.extract(systems[0], stimuli, out=out)
     else:
-        ta.profile(ta.extract(systems[0], stimuli), stimuli, **options)
+        ta.profile(ta.extract(systems[0], stimuli, cache=False), stimuli, **options)
 
 
 def main(*names: str) -> None:
@@ -124,11 +129,12 @@ def main(*names: str) -> None:
         if done.returncode:
             print(name, "failed:", done.stderr[-300:], flush=True)
             continue
-        found = json.loads(done.stdout.splitlines()[-1])
+        rounds = [json.loads(line) for line in done.stdout.splitlines()[-ROUNDS:]]
+        found = rounds[0]
         row = {k: round(v, 2) if isinstance(v, float) else v for k, v in found.items()}
-        row["planned ÷ measured"] = round(found["planned s"] / found["measured s"], 2)
+        row["planned ÷ measured"] = [round(one["planned s"] / one["measured s"], 2) for one in rounds]
         if found["guess s"] is not None:
-            row["guess ÷ measured"] = round(found["guess s"] / found["measured s"], 2)
+            row["guess ÷ measured"] = [round(one["guess s"] / one["measured s"], 2) for one in rounds]
         row["memory, planned ÷ measured"] = round(found["planned MB"] / found["measured MB"], 2)
         row["load"] = round(os.getloadavg()[0], 1)
         rows[name] = row

@@ -13,14 +13,15 @@ from thinkalike.cli.named import MODELS, default_folder, parse_models
 from thinkalike.cli.options import (
     Device,
     DropFirst,
+    DryRun,
     Dtype,
     Seed,
     Site,
     Split,
+    address,
     asked,
     draw,
     only_with,
-    place,
 )
 from thinkalike.cli.options import (
     bos as bos_option,
@@ -89,8 +90,9 @@ def cka(
     seed: Seed = None,
     out: Annotated[
         Path | None,
-        place("The folder for tables, settings and figures.", show_default="runs/cka_NAMES"),
+        address("The folder for tables, settings and figures.", show_default="runs/cka_NAMES"),
     ] = None,
+    dry_run: DryRun = False,
 ) -> Written:
     """Compare all layers of models by CKA over text, with standard errors, until it is precise enough."""
     from thinkalike.cli.once import once
@@ -100,30 +102,32 @@ def cka(
     named = parse_models(models)
     folder = out or default_folder(named, "cka")
 
+    options = asked(
+        pack=pack,
+        level=level,
+        batch=batch,
+        batch_size=batch_size,
+        split=split,
+        length=length,
+        padding=padding,
+        bos=bos,
+        drop_first=drop_first,
+        site=site,
+        average=average,
+        precision=precision,
+        max_batches=max_batches,
+        device=device,
+        dtype=dtype,
+        seed=seed,
+    )
+    if dry_run:
+        from thinkalike.comparison import plan
+
+        typer.echo(plan(named, text, work="cka", out=folder, **options))
+        return []
+
     def work() -> None:
-        found = stream_cka(
-            named,
-            text,
-            pack=pack,
-            checkpoint=folder / "unfinished.npz",
-            **asked(
-                level=level,
-                batch=batch,
-                batch_size=batch_size,
-                split=split,
-                length=length,
-                padding=padding,
-                bos=bos,
-                drop_first=drop_first,
-                site=site,
-                average=average,
-                precision=precision,
-                max_batches=max_batches,
-                device=device,
-                dtype=dtype,
-                seed=seed,
-            ),
-        )
+        found = stream_cka(named, text, checkpoint=folder / "unfinished.npz", **options)
         found.save(folder)
         for ending in ("png", "svg"):
             draw(found.plot(), folder / f"cka.{ending}")

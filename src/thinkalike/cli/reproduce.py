@@ -11,7 +11,7 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.finished import Written, says_again
-from thinkalike.cli.options import asked, only_with, place
+from thinkalike.cli.options import DryRun, address, asked, only_with
 from thinkalike.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
-        place("The folder for page, figures and findings.", show_default="runs/NAME-SCALE"),
+        address("The folder for page, figures and findings.", show_default="runs/NAME-SCALE"),
     ] = None,
     models: Annotated[
         Path | None,
@@ -48,6 +48,7 @@ def reproduce(
             help="Change a setting of the recipe; may be given several times.",
         ),
     ] = None,
+    dry_run: DryRun = False,
 ) -> Written:
     """Run an experiment of one of the two papers, and say which of its findings we find too."""
     if name is None:
@@ -59,6 +60,11 @@ def reproduce(
     folder = out or Path("runs") / f"{name}-{scale or 'nano'}"
 
     changes = parse_settings(change or [])
+    if dry_run:
+        from thinkalike.recipes.reproducing import foresee
+
+        typer.echo(foresee(name, out=folder, **asked(scale=scale, models_folder=models), **changes))
+        return []
     close(run(name, out=folder, **asked(scale=scale, models_folder=models), **changes))
     files = models is not None or any(Path(str(value)).exists() for value in changes.values())
     return [] if scale == "paper" or files else [folder]  # what it read may be another next time

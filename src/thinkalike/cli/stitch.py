@@ -11,7 +11,21 @@ import typer
 from thinkalike.cli.application import app
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
-from thinkalike.cli.options import Device, Dtype, Seed, Split, asked, draw, only_with, place
+from thinkalike.cli.options import (
+    Device,
+    DryRun,
+    Dtype,
+    Scheduler,
+    Seed,
+    Split,
+    Workers,
+    address,
+    asked,
+    draw,
+    lent,
+    only_with,
+    run_directory,
+)
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import group_of
 from thinkalike.types import Value
@@ -64,8 +78,8 @@ def stitch(
     ] = False,
     run: Annotated[
         Path | None,
-        typer.Option(
-            help="A run of `thinkalike compare` with both models: its report then shows all three views."
+        run_directory(
+            "A run of `thinkalike compare` with both models: its report then shows all three views."
         ),
     ] = None,
     test: Annotated[
@@ -107,10 +121,13 @@ def stitch(
     device: Device = None,
     dtype: Dtype = None,
     seed: Seed = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
-        place("The folder for tables and figures.", show_default="RUN/stitching/…, or runs/stitch-NAMES"),
+        address("The folder for tables and figures.", show_default="RUN/stitching/…, or runs/stitch-NAMES"),
     ] = None,
+    dry_run: DryRun = False,
 ) -> Written:
     """Put the top of one model on the bottom of another, and say what it costs at each layer."""
     from thinkalike.cli.once import once
@@ -133,38 +150,41 @@ def stitch(
     ways = [names, names[::-1]] if both_ways and len(named) == 2 else [names]
     folders = [_folder(out, run, *way) for way in ways]
 
+    options = asked(
+        floor=floor,
+        ceiling=ceiling,
+        kind=kind,
+        fit=chosen,
+        test=None if test is None else _data(test),
+        rank=rank,
+        task=task,
+        split=split,
+        length=length,
+        max_tokens=max_tokens,
+        device=device,
+        dtype=dtype,
+        seed=seed,
+    )
+    by_way = [{"layers": choice, "names": names}, {"layers": _swapped(choice), "names": names[::-1]}]
+    if dry_run:
+        from thinkalike.comparison import plan
+
+        for (below, above), folder, own in zip(ways, folders, by_way, strict=False):
+            models = [named[below], named[above]]
+            typer.echo(plan(models, _data(text), work="stitch", out=folder, **own, **options))
+        return []
+
     def work() -> None:
         results = []
-        for (below, above), folder in zip(ways, folders, strict=True):
-            results.append(
-                stitch_models(
-                    named[below],
-                    named[above],
-                    _data(text),
-                    layers=choice if (below, above) == names else _swapped(choice),
-                    floor=floor,
-                    ceiling=ceiling,
-                    names=(below, above),
-                    checkpoint=folder / "unfinished.npz",
-                    **asked(
-                        kind=kind,
-                        fit=chosen,
-                        test=None if test is None else _data(test),
-                        rank=rank,
-                        task=task,
-                        split=split,
-                        length=length,
-                        max_tokens=max_tokens,
-                        device=device,
-                        dtype=dtype,
-                        seed=seed,
-                    ),
-                )
-            )
-            _write(results[-1], folder)
+        for (below, above), folder, own in zip(ways, folders, by_way, strict=False):
+            saved = folder / "unfinished.npz"
+            made = stitch_models(named[below], named[above], _data(text), checkpoint=saved, **own, **options)
+            results.append(made)
+            _write(made, folder)
         _close(results, _two_ways(results, folders[0], seed or 0), folders[0])
 
-    once(context, folders, work, models=named, inputs=[text, test])
+    with lent(workers, scheduler):
+        once(context, folders, work, models=named, inputs=[text, test])
     if comparison is not None and run is not None:
         from thinkalike.report.page import PAGE, is_current, write_report
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems
 from thinkalike.activations.reader import is_complete
@@ -36,7 +35,7 @@ from thinkalike.progress import is_heard, say
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
 
-WORKS = ("compare", "profile", "extract")
+WORKS = ("compare", "profile", "extract", "cka", "stitch")
 LIBRARIES = 800 << 20
 """Bytes that torch, transformers and the others take"""
 SMALL_TABLES = 2 << 20
@@ -54,8 +53,8 @@ ROBUSTNESS_TIMES = 20
 
 
 def plan(
-    systems: Sequence[object] | Mapping[str, object],
-    stimuli: Stimuli | pd.DataFrame | None = None,
+    systems: object,
+    stimuli: object = None,
     *,
     work: str = "compare",
     out: str | os.PathLike[str] | None = None,
@@ -69,8 +68,10 @@ def plan(
     Parameters
     ----------
     systems, stimuli, out : as in `compare`; for the other works also a single system.
-    work : {"compare", "profile", "extract"}, what is to be planned.
-    options : those of `compare`, or of `profile`.
+    work : {"compare", "profile", "extract", "cka", "stitch"}, what is to be planned. The last two take a text
+        in the place of stimuli, and make the call itself (`stream_cka`, or `stitch` of two models) on a
+        little of it.
+    options : those of `compare`, of `profile`, or of that call.
 
     Returns
     -------
@@ -94,6 +95,10 @@ def plan(
 
     if work not in WORKS:
         raise UnknownName.among("work to plan", work, WORKS)
+    if work in ("cka", "stitch"):
+        from thinkalike.comparison.text_planning import plan_cka, plan_stitch
+
+        return (plan_cka if work == "cka" else plan_stitch)(systems, stimuli, out=out, **options)
     given = _options(comparing.compare, options)
     refuse_other_names((name for name in options if name not in given), given)
     if work != "compare" and (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +48,8 @@ class Recipe:
     shows: str
     """Which figures and tables of the paper"""
     module: str
+    taken: Mapping[str, float] = field(default_factory=dict)
+    """Scale → processor seconds of the whole run that the gallery shows, where it was one"""
 
     @property
     def scales(self) -> Mapping[str, RecipeSettings]:
@@ -68,6 +70,7 @@ _TABLE = (
         citation=SALLE,
         shows="Figures 2, 3, 4 and S5",
         module="thinkalike.recipes.salle2024",
+        taken={"nano": 284.1, "real": 295.2},
     ),
     Recipe(
         name="salle2024-causal",
@@ -75,6 +78,7 @@ _TABLE = (
         citation=SALLE,
         shows="Beyond the figures",
         module="thinkalike.recipes.salle2024_causal",
+        taken={"nano": 93.9},
     ),
     Recipe(
         name="salle2026",
@@ -82,6 +86,7 @@ _TABLE = (
         citation=SALLE_3,
         shows="Distances between models, their map, and facts that explain them",
         module="thinkalike.recipes.salle2026",
+        taken={"nano": 15.5},
     ),
     Recipe(
         name="brown2023-activations",
@@ -103,6 +108,7 @@ _TABLE = (
         citation=BROWN,
         shows="Figures 3, 9 and 10, and Table 1",
         module="thinkalike.recipes.brown2023_scaling",
+        taken={"nano": 118.9},
     ),
 )
 

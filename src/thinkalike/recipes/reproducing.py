@@ -8,13 +8,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from thinkalike.addresses import files_in, place
 from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
 from thinkalike.files import plain, read_json, write_bytes, write_json
 from thinkalike.ownership import holds_files, owning
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings, Statement
 from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
+from thinkalike.recipes.steps import FOLDER
+from thinkalike.wording import duration
 
 MARKER = "recipe.json"
 SPENT = "spent.json"
@@ -83,15 +87,8 @@ def reproduce(
     thinkalike.errors.UnknownName: There is no setting of salle2024 'sentence'. Did you mean 'sentences'? ...
     """
     recipe = get_recipe(name)
-    if scale not in SCALES:
-        raise UnknownName.among("scale", scale, SCALES)
-    if scale not in recipe.scales:
-        raise UnknownName.among(f"scale of {name}", scale, recipe.scales)
-    settings = replace(
-        recipe.scales[scale].changed(name, changes),
-        models_folder=None if models_folder is None else str(models_folder),
-    )
-    folder = Path(out) if out is not None else Path("runs") / f"{name}-{scale}"
+    settings = _settings(recipe, scale, models_folder, changes)
+    folder = place(Path("runs") / f"{name}-{scale}" if out is None else out)
     ours = {"recipe": name, "scale": scale}
     with owning(folder, lambda _: _refuse_other(folder, ours)):
         write_json(ours, folder / MARKER)
@@ -102,16 +99,79 @@ def reproduce(
     return Reproduction(recipe, findings, page, seconds)
 
 
+def foresee(
+    name: str,
+    scale: str = "nano",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    models_folder: str | os.PathLike[str] | None = None,
+    **changes: object,
+) -> str:
+    """What `reproduce` will take, in words: recipes are programs of their own, and none is tried before.
+
+    Parameters
+    ----------
+    name, scale, out, models_folder, changes : as in `reproduce`
+
+    Returns
+    -------
+    str
+        How long the run took that the gallery shows, and what the folder already holds.
+
+    Examples
+    --------
+    >>> from thinkalike.recipes.reproducing import foresee
+    >>> print(foresee("salle2026"))
+    salle2026 at scale nano: the run that the gallery shows took 16 s of the processor.
+    Nothing is kept in runs/salle2026-nano: all of it is to be done.
+    """
+    recipe = get_recipe(name)
+    _settings(recipe, scale, models_folder, changes)
+    folder = place(Path("runs") / f"{name}-{scale}" if out is None else out)
+    _refuse_other(folder, {"recipe": name, "scale": scale})
+    taken = recipe.taken.get(scale)
+    if scale == "smoke":
+        long = "it is made to take about a minute of the processor"
+    elif taken is None:
+        long = "how long it takes is not known beforehand; --scale smoke tries all of its steps on little"
+    else:
+        long = f"the run that the gallery shows took {duration(taken)} of the processor"
+        long += ", with other settings" if changes else ""
+    kept = len(files_in(folder / FOLDER))
+    if not kept:
+        there = f"Nothing is kept in {folder}: all of it is to be done."
+    else:
+        spent = duration(_spent(folder / SPENT))
+        there = f"{folder} holds {kept:,} finished steps, which took {spent}: only the others are to be done."
+    return f"{name} at scale {scale}: {long}.\n{there}"
+
+
+def _settings(recipe: Recipe, scale: str, models_folder: object, changes: Mapping[str, object]) -> Any:
+    if scale not in SCALES:
+        raise UnknownName.among("scale", scale, SCALES)
+    if scale not in recipe.scales:
+        raise UnknownName.among(f"scale of {recipe.name}", scale, recipe.scales)
+    return replace(
+        recipe.scales[scale].changed(recipe.name, changes),
+        models_folder=None if models_folder is None else str(models_folder),
+    )
+
+
+def _spent(file: Path) -> float:
+    """Processor seconds of earlier calls."""
+    try:
+        return float(read_json(file)["processor_seconds"])
+    except DamagedFile:  # or there was none
+        return 0.0
+
+
 @contextmanager
 def _counting(file: Path) -> Iterator[None]:
     """Add the processor's time to what earlier calls took, also when interrupted.
 
     A call that finds all steps kept takes seconds, and on a busy machine the clock says little.
     """
-    try:
-        before = float(read_json(file)["processor_seconds"])
-    except DamagedFile:  # or the first call
-        before = 0.0
+    before = _spent(file)
     start = time.process_time()
     try:
         yield

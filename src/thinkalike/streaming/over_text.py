@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
@@ -14,7 +17,7 @@ from thinkalike.labels import group_of
 from thinkalike.options import one_name
 from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming import stream_state
-from thinkalike.streaming.batches import MixedBatches, PassageBatches
+from thinkalike.streaming.batches import MIXED, MixedBatches, PassageBatches
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import PADDINGS, Padding, Passages
 from thinkalike.streaming.stream import Trace, make_matrix, model_batches, run_stream
@@ -32,7 +35,7 @@ from thinkalike.systems.batch import Document
 from thinkalike.systems.calling import layer_labels
 from thinkalike.systems.sites import find_site
 from thinkalike.systems.system import LoadOptions, System, open_systems
-from thinkalike.types import Facts, Tokenizer
+from thinkalike.types import Facts, Option, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -185,6 +188,28 @@ def stream_cka(
         saved.finish()
     notes = _notes(unit, batching, passages)
     return make_matrix(stream, rows, trace, stopped, unit=unit, settings=settings, notes=notes)
+
+
+def count_batches(
+    models: Sequence[str | Path | nn.Module] | Mapping[str, str | Path | nn.Module],
+    text: str | Path | Sequence[Document] | PackedText,
+    **options: Option,
+) -> tuple[int, int]:
+    """How many batches the text has under the options of `stream_cka`, and how many of them come together.
+
+    Of mixed rows there may be fewer: what is left of a pool is spread over its batches.
+    """
+    given = {**{name: p.default for name, p in signature(stream_cka).parameters.items()}, **options}
+    names = ("level", "length", "padding", "pooling", "bos", "drop_first", "split")
+    how = HowToRead(*(given[name] for name in names))
+    batching = _batching(given["batch"], given["batch_size"], how.level, given["seed"])
+    load = LoadOptions(device=given["device"], dtype=given["dtype"])
+    systems = open_systems(models, load, tokenizer=given["tokenizer"])
+    passages = _passages(text, systems, how, given["pack"], given["seed"])
+    n = len(passages.documents)
+    if isinstance(batching, PassageBatches):
+        return n, 1
+    return max(1, int(passages.n_rows(np.arange(n)).sum()) // batching.batch_size), MIXED
 
 
 def _key(settings: Facts, systems: Sequence[System], rows: Sequence[Row]) -> str:
