@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 import thinkalike as ta
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
-from thinkalike.options import OTHER_NAMES, local_folder, one_name, whole_number
+from thinkalike.options import OTHER_NAMES, one_name, whole_number
 from thinkalike.stitching import TaskFit
 
 RNG = np.random.default_rng(0)
@@ -79,14 +78,6 @@ def test_whole_numbers(value: object) -> None:
     assert whole_number("n", np.int64(3), 1, 100) == 3
     with pytest.raises(InvalidInput, match=r"Got n=.*give a whole number from 1 to 100"):
         whole_number("n", value, 1, 100)
-
-
-def test_an_address_is_no_folder() -> None:
-    local_folder("runs/a")
-    local_folder(Path("C:/runs"))
-    for address in ("s3://lab/run", Path("s3://lab/run"), "memory://x", "http://host/x"):
-        with pytest.raises(InvalidInput, match="go to a folder of this machine"):
-            local_folder(address)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,6 +107,13 @@ def filesystem(given: object) -> tuple[Any, str]:
     with reaching(address):
         files, root = url_to_fs(address, **UNCACHED)
     return files, root.rstrip("/")
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files right in a folder, by name; none if it is not there."""
+    with reaching(folder), suppress(FileNotFoundError, NotADirectoryError):
+        return sorted((path for path in folder.iterdir() if path.is_file()), key=str)
+    return []
 
 
 def remove_tree(path: Path) -> None:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import math
 import numbers
-import os
 from collections.abc import Callable, Collection, Iterable
 from typing import ParamSpec, TypeVar
 
@@ -64,13 +63,3 @@ def whole_number(name: str, value: object, least: int, most: int | None = None) 
         span = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise InvalidInput(f"Got {name}={value!r}: give a whole number {span}.")
     return int(value)  # type: ignore[call-overload]
-
-
-def local_folder(out: str | os.PathLike[str], what: str = "The results") -> None:
-    """Refuse an address where a folder of this machine is needed."""
-    text = os.fspath(out)
-    scheme, sign, _ = text.partition(":/")
-    if sign and len(scheme) > 1 and "/" not in scheme:
-        raise InvalidInput(
-            f"{what} go to a folder of this machine, and {text!r} is an address ({scheme}): give a path."
-        )

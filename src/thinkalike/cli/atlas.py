@@ -11,7 +11,7 @@ import typer
 from thinkalike.cli.application import app
 from thinkalike.cli.fingerprint import Facts, Reference, parse_facts
 from thinkalike.cli.named import SYSTEMS, parse_systems
-from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with, place
+from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
 
@@ -65,9 +65,9 @@ def atlas(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
-    figure: Annotated[Path | None, place("map: draw to this .png, .svg, .pdf or .html file.")] = None,
+    figure: Annotated[Path | None, address("map: draw to this .png, .svg, .pdf or .html file.")] = None,
     out: Annotated[
-        Path | None, place("report: the page to write.", show_default="atlas.html in this folder")
+        Path | None, address("report: the page to write.", show_default="atlas.html in this folder")
     ] = None,
 ) -> None:
     """Keep fingerprints of many models; find the nearest, map them, and ask why they are alike."""

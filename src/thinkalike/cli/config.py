@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 OPTION = "--config"
 PLACES = ("out", "run", "report", "figure")
 """Options that say where to, not what"""
+WORKERS = ("workers", "scheduler")
+"""Options that say where the work is done"""
 CALLED = "called"
 """The table of the file that says from where, seen from its folder, and where to"""
 

@@ -10,7 +10,7 @@ import typer
 from thinkalike.cli.application import app
 from thinkalike.cli.compare import Resamples, run_comparison
 from thinkalike.cli.finished import Written, says_again
-from thinkalike.cli.options import asked, place
+from thinkalike.cli.options import address, asked
 from thinkalike.cli.shown import read_stimuli
 from thinkalike.errors import ModelError
 
@@ -22,7 +22,7 @@ MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
 @app.command()
 @says_again()
 def demo(
-    out: Annotated[Path, place("Where to keep the run and its report.")] = Path("runs/demo"),
+    out: Annotated[Path, address("Where to keep the run and its report.")] = Path("runs/demo"),
     sentences: Annotated[
         int | None, typer.Option(min=1, help="How many sentences to make.", show_default="200")
     ] = None,

@@ -21,11 +21,11 @@ from thinkalike.cli.options import (
     Seed,
     Site,
     SystemTurn,
+    address,
     asked,
     batch_size_of,
     draw,
     only_with,
-    place,
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_table
@@ -40,7 +40,7 @@ BaseChat = Annotated[
 TunedChat = Annotated[
     bool, typer.Option("--tuned-chat", help="Chat template for TUNED alone; --chat is for both.")
 ]
-Out = Annotated[Path | None, place("Write tables: OUT-layers and OUT-features, .csv and .parquet.")]
+Out = Annotated[Path | None, address("Write tables: OUT-layers and OUT-features, .csv and .parquet.")]
 
 
 @app.command()

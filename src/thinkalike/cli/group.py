@@ -18,9 +18,9 @@ from thinkalike.cli.options import (
     Seed,
     Site,
     Steps,
+    address,
     asked,
     only_with,
-    place,
 )
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, StimuliFile, read_stimuli
 from thinkalike.errors import InvalidInput
@@ -74,7 +74,7 @@ def group(
     device: Device = None,
     seed: Seed = None,
     out: Annotated[
-        Path | None, place("The folder for tables and settings.", show_default="runs/group_NAMES")
+        Path | None, address("The folder for tables and settings.", show_default="runs/group_NAMES")
     ] = None,
 ) -> Written:
     """Compare models with a group of subjects, or profile the group: with ranges over subjects and items."""

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import typer
 
-from thinkalike.cli.config import PLACES
+from thinkalike.addresses import files_in
+from thinkalike.cli.config import PLACES, WORKERS
 from thinkalike.cli.record import Record, heard
 from thinkalike.errors import StoreError
 from thinkalike.files import is_part, plain
@@ -78,9 +79,10 @@ class _Run:
         kept = self.record.kept()
         if kept.get("asked") == self.asked:
             return
-        for name in kept.get("files", ()):  # of another command, which this one takes the place of
-            with suppress(OSError):
-                (self.folders[0] / name).unlink()
+        for name, path in self.paths().items():
+            if name in kept.get("files", ()):  # of another command, which this one takes the place of
+                with suppress(OSError):
+                    path.unlink()
         self.record.begin()
 
     def leave_nothing_of_nothing(self) -> None:
@@ -90,12 +92,16 @@ class _Run:
                 self.record.file.unlink()
 
     def files(self) -> dict[str, str]:
-        """The digest of every file, by its place seen from the first folder."""
+        """The digest of every file."""
+        return {name: sha256(path.read_bytes()).hexdigest() for name, path in self.paths().items()}
+
+    def paths(self) -> dict[str, Path]:
+        """Every file by its place seen from the first folder."""
         return {
-            os.path.relpath(path, self.folders[0]): sha256(path.read_bytes()).hexdigest()
+            os.path.relpath(str(path), str(self.folders[0])): path
             for folder in self.folders
-            for path in sorted(folder.iterdir())
-            if path.is_file() and path.name not in (FILE, *BESIDE) and not is_part(path)
+            for path in files_in(folder)
+            if path.name not in (FILE, *BESIDE) and not is_part(path)
         }
 
 
@@ -104,7 +110,7 @@ def _asked(context: typer.Context, models: Mapping[str, str], inputs: Sequence[P
     from thinkalike.provenance import ANALYSING, versions
     from thinkalike.systems.system import open_system
 
-    options = {name: value for name, value in context.params.items() if name not in PLACES}
+    options = {name: value for name, value in context.params.items() if name not in (*PLACES, *WORKERS)}
     return plain(
         {
             "command": context.info_name,

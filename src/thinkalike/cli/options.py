@@ -16,8 +16,8 @@ import typer
 from thinkalike import addresses
 from thinkalike.addresses import whole
 from thinkalike.errors import InvalidInput
-from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES, local_folder
-from thinkalike.types import Chart, Option
+from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES
+from thinkalike.types import Chart, Json, Option
 
 NOT_TO_WRITE_TO = ("memory", "http", "https")
 FIGURES = (".png", ".svg", ".pdf", ".html")
@@ -51,12 +51,6 @@ def only_with(condition: bool, needed: str, **options: Option) -> None:
         raise InvalidInput(f"{idle[0]} has a meaning only {needed}: leave it out.")
 
 
-def _place(value: Path | None) -> Path | None:
-    if value is not None:
-        local_folder(value)
-    return value
-
-
 def _address(value: Path | str | None) -> Path | str | None:
     if value is None:
         return None
@@ -77,12 +71,12 @@ def _source(value: Path | None) -> Path | None:
 def _figure(value: Path | None) -> Path | None:
     if value is not None and value.suffix.lower() not in FIGURES:
         raise InvalidInput(f"{value} ends in {value.suffix!r}: figures are drawn as {', '.join(FIGURES)}.")
-    return _place(value)
+    return _address(value)  # type: ignore[return-value]
 
 
-def place(help: str, **more: Any) -> object:
-    """An option that names a folder or file of this machine to write to."""
-    return typer.Option(help=help, callback=_place, **more)
+def run_directory(help: str, **more: Any) -> object:
+    """An option that names a run directory, or its address."""
+    return typer.Option(help=help, callback=_source, **more)
 
 
 def address(help: str, **more: Any) -> object:

@@ -10,7 +10,7 @@ import typer
 from thinkalike.cli.application import app
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, default_folder, parse_models
-from thinkalike.cli.options import Device, Dtype, Split, asked, place
+from thinkalike.cli.options import Device, Dtype, Split, address, asked
 from thinkalike.cli.options import bos as bos_option
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def outputs(
     dtype: Dtype = None,
     out: Annotated[
         Path | None,
-        place("The folder for the table and the settings.", show_default="runs/outputs_NAMES"),
+        address("The folder for the table and the settings.", show_default="runs/outputs_NAMES"),
     ] = None,
 ) -> Written:
     """Say how far apart the predictions of causal models are, token by token, over text."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thinkalike.addresses import is_address
 from thinkalike.cli.application import app
 from thinkalike.cli.autoencoder import (
     Autoencoder,
@@ -41,12 +42,12 @@ from thinkalike.cli.options import (
     SystemTurn,
     Window,
     Workers,
+    address,
     asked,
     batch_size_of,
     draw,
     lent,
     only_with,
-    place,
     resamples,
 )
 from thinkalike.cli.record import AGAIN
@@ -97,7 +98,7 @@ def profile(
     seed: Seed = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
-    out: Annotated[Path | None, place("Write the profile to OUT.parquet, OUT.csv and OUT.json.")] = None,
+    out: Annotated[Path | None, address("Write the profile to OUT.parquet, OUT.csv and OUT.json.")] = None,
     figure: Figure = None,
     dry_run: DryRun = False,
 ) -> Written:
@@ -165,7 +166,7 @@ def profile(
     if figure is not None:
         draw(made.plot(), figure)
         typer.echo(f"Drew {figure}.")
-    written = [] if out is None else sorted(out.parent.glob(f"{out.name}[.-]*"))
+    written = [] if out is None else [out] if is_address(out) else sorted(out.parent.glob(f"{out.name}[.-]*"))
     return written if figure is None else [*written, figure]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.finished import Written, says_again
-from thinkalike.cli.options import Figure, Seed, asked, draw, only_with, place
+from thinkalike.cli.options import Figure, Seed, address, asked, draw, only_with
 from thinkalike.cli.shown import Drop, Features, Kinds, features_asked, read_stimuli
 from thinkalike.errors import InvalidInput
 
@@ -56,7 +56,7 @@ def stimuli(
     kind: Kinds = None,
     zipf: Annotated[bool, typer.Option("--zipf", help="Add word frequency as a control feature.")] = False,
     copy_grammar: Annotated[
-        Path | None, place("Copy the grammar's TOML files into this folder and stop.")
+        Path | None, address("Copy the grammar's TOML files into this folder and stop.")
     ] = None,
     conllu: Annotated[
         Path | None, typer.Option(help="Read this treebank instead of making sentences.")
@@ -64,7 +64,7 @@ def stimuli(
     check: Annotated[
         Path | None, typer.Option(help="Print the diagnostics of this .csv, .tsv, .parquet or .conllu file.")
     ] = None,
-    out: Annotated[Path | None, place("Write to this .csv, .tsv or .parquet file.")] = None,
+    out: Annotated[Path | None, address("Write to this .csv, .tsv or .parquet file.")] = None,
     figure: Figure = None,
 ) -> Written:
     """Make sentences whose words carry features, or read or check some."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
 from thinkalike.inference.over_subjects import Cluster, cluster_test, p_over_subjects, spread
@@ -112,7 +113,7 @@ class GroupComparison:
 
     def save(self, folder: str | Path) -> Path:
         """Write group (the table), subjects (all scores) and settings.json into `folder`."""
-        folder = Path(folder)
+        folder = place(folder)
         tables = {"group": self.table(), "subjects": self.to_frame()}
         if self.threshold is not None:
             tables["limits"] = self.limits()

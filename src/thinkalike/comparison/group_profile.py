@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import as_stimuli
+from thinkalike.addresses import place
 from thinkalike.comparison.group_scoring import group_of
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
@@ -107,7 +108,7 @@ class GroupProfile:
 
     def save(self, folder: str | Path) -> Path:
         """Write group, regions and subjects as tables, and settings.json, into `folder`."""
-        folder = Path(folder)
+        folder = place(folder)
         tables = {"group": self.table(), "regions": self.region_table(), "subjects": self.to_frame()}
         about = {
             "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},

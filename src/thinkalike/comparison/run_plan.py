@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.files import read_json, reading, write_json
 from thinkalike.wording import duration, size
@@ -186,12 +187,12 @@ class RunPlan:
     def save(self, path: str | Path) -> Path:
         """Write a JSON file at `path`."""
         content = {**asdict(self), "steps": [asdict(step) for step in self.steps]}
-        write_json(content, Path(path))
-        return Path(path)
+        write_json(content, place(path))
+        return place(path)
 
     @classmethod
     def load(cls, path: str | Path) -> RunPlan:
         """What `save` wrote."""
-        content = read_json(Path(path), way_out=AGAIN)
-        with reading(Path(path), AGAIN):
+        content = read_json(place(path), way_out=AGAIN)
+        with reading(place(path), AGAIN):
             return cls(**{**content, "steps": tuple(Step(**step) for step in content["steps"])})

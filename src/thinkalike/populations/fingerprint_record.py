@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.addresses import place
 from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of, with_tests
 from thinkalike.comparison.profiles import Profile
@@ -82,14 +83,14 @@ class Fingerprint:
         """Write an .npz file of numbers, and of words about them."""
         from thinkalike.populations.fingerprint_files import save_fingerprint
 
-        return save_fingerprint(self, Path(path))
+        return save_fingerprint(self, place(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Fingerprint:
         """What `save` wrote, here or elsewhere: nothing in the file is run, and all of it is checked."""
         from thinkalike.populations.fingerprint_files import load_fingerprint
 
-        return load_fingerprint(Path(path))
+        return load_fingerprint(place(path))
 
 
 def similarity_of(fingerprints: Sequence[Fingerprint], *, measure: str = FEATURES) -> SimilarityMatrix:

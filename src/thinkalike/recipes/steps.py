@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from thinkalike.addresses import is_local
 from thinkalike.errors import DamagedFile
 from thinkalike.files import file_name, plain, read_arrays, read_json, write_arrays, write_json
+from thinkalike.machine import local_cache_directory
 from thinkalike.provenance import digest_of
 
 FOLDER = "steps"
@@ -30,6 +32,15 @@ class Steps:
     def path(self, name: str, about: Mapping[str, object]) -> Path:
         """Where a step is kept; also for steps that keep a folder of their own, such as a comparison."""
         return self.out / FOLDER / f"{file_name(name)}-{digest_of(plain(about))[:16]}"
+
+    @property
+    def models(self) -> Path:
+        """Where steps keep models: they are read from folders of this machine, also if `out` is none."""
+        return self.out / FOLDER if is_local(self.out) else Path(local_cache_directory()) / "recipes"
+
+    def model_path(self, name: str, about: Mapping[str, object]) -> Path:
+        """The folder of a model that a step makes."""
+        return self.models / self.path(name, about).name
 
     def json(self, name: str, about: Mapping[str, object], compute: Callable[[], object]) -> Any:
         """Plain values: what is kept, or else what `compute` gives, with NaN as None."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.errors import UnknownName
 from thinkalike.measures.inputs import Array
 
@@ -162,7 +163,7 @@ class CKAMatrix:
         from thinkalike.files import write_json, write_tables
         from thinkalike.provenance import RUNNING_MODELS, versions
 
-        folder = Path(folder)
+        folder = place(folder)
         tables = {"cka": self.to_frame(), "layers": self.layer_frame(), "convergence": self.trace}
         about = {
             "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
@@ -184,7 +185,7 @@ class CKAMatrix:
         """What `save` wrote."""
         from thinkalike.files import read_json, read_table, reading
 
-        file, again = Path(folder) / "settings.json", "stream it again"
+        file, again = place(folder) / "settings.json", "stream it again"
         about = read_json(file, way_out=again)
         with reading(file, again):
             tables = {

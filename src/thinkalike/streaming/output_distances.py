@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from thinkalike.addresses import place
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
@@ -106,7 +107,7 @@ class OutputDistances:
         """Write outputs.parquet and outputs.csv, and settings.json, into `folder`."""
         from thinkalike.files import write_json, write_tables
 
-        folder = Path(folder)
+        folder = place(folder)
         about = {
             "tables": {"outputs": write_tables(self.to_frame(), folder / "outputs")},
             "systems": self.systems,

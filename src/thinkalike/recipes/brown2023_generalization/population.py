@@ -119,7 +119,7 @@ def all_answers(
     found = {}
     with progress("answers", len(places)) as bar:
         for name, place in places.items():
-            kept = Path(place).is_relative_to(steps.out)
+            kept = Path(place).is_relative_to(steps.models)
             own = {**about, "model": Path(place).name if kept else place}
             found[name] = steps.arrays(f"answers-{name}", own, partial(compute, place))
             bar.advance()

@@ -118,7 +118,7 @@ def _reader(model: nn.Module, course: Course, steps: Steps) -> Path:
     how, n = _training(settings, "reader_"), settings.reader_pairs
     # All of full overlap, half of them entailments: what overlap means is left open.
     return kept_model(
-        steps.path("pair-reader", {**course.common, **how, "base": weights_digest(model), "n": n}),
+        steps.model_path("pair-reader", {**course.common, **how, "base": weights_digest(model), "n": n}),
         lambda: pair_reader(
             model,
             course.pairs(n, READING, counterexamples=0.5),
@@ -146,6 +146,6 @@ def _classifiers(
             def make(seed: int = number) -> nn.Module:
                 return fine_tuned(base, lessons, seed=seed, **how)
 
-            folder = steps.path(f"classifier-{name}", {**about, "number": number})
+            folder = steps.model_path(f"classifier-{name}", {**about, "number": number})
             yield name, kept_model(folder, make, course.tokenizer)
             bar.advance()

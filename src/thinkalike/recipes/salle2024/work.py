@@ -73,7 +73,7 @@ class Work:
     def _unpacked(self, name: str, file: str) -> Path:
         from thinkalike.systems.system import LoadOptions, open_system
 
-        folder = self.steps.path("unpacked", {"model": self.identities([name])})
+        folder = self.steps.model_path("unpacked", {"model": self.identities([name])})
         if not (folder / "config.json").exists():
             system = open_system(file, LoadOptions(device="cpu"))
             model = _plain_copy(cast("Model", system.model))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.files import write_bytes
 from thinkalike.stimuli.grammar.domain import Domain, read_domain
 from thinkalike.stimuli.grammar.lexicon import LexicalCategory, read_lexicon, words_of
 from thinkalike.stimuli.grammar.rules import Rule, read_rules
@@ -183,11 +184,11 @@ def copy_grammar(grammar: str, folder: str | os.PathLike[str]) -> list[Path]:
     source = read_source(_path_of(grammar))
     copies = []
     for path in (source.path, source.path.parent / str(source.content["lexicon"])):
-        copy = Path(folder) / path.name
+        copy = place(folder) / path.name
         if copy.exists():
             raise InvalidInput(f"{copy} exists already and is not overwritten: name another folder.")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copies.append(Path(shutil.copyfile(path, copy)))
+        write_bytes(path.read_bytes(), copy)
+        copies.append(copy)
     return copies
 
 
