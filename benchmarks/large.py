@@ -36,7 +36,18 @@ SIZES = (12_500, 25_000, 50_000, 100_000)
 UNITS, LAYERS, PAIRS = 1_024, 2, 2_000_000
 MANY = 24
 ALL_LAYERS = ("24-cka", "24-rsa", "24-profile")
-WORKS = ("profile", "resamples", "rsa", "cka", "cka-ranges", "usual", *ALL_LAYERS, "whole", "layers", "systems")
+WORKS = (
+    "profile",
+    "resamples",
+    "rsa",
+    "cka",
+    "cka-ranges",
+    "usual",
+    *ALL_LAYERS,
+    "whole",
+    "layers",
+    "systems",
+)
 ONE_SIZE = {
     "whole": 60_000,
     "layers": 300,

@@ -96,8 +96,8 @@ def crossnobis(runs: npt.ArrayLike, *, residuals: npt.ArrayLike | None = None) -
             )
         if shape[1:] != lengths[0][1:]:
             raise InvalidInput(
-                f"run {r + 1} has the shape {shape}, run 1 {lengths[0]}: every unit must be measured in every "
-                "run. Leave the others out."
+                f"run {r + 1} has the shape {shape}, run 1 {lengths[0]}: every unit must be measured "
+                "in every run. Leave the others out."
             )
     x = np.asarray(runs, dtype=np.float64)
     if x.ndim != 3:

@@ -17,7 +17,7 @@ from thinkalike import addresses
 from thinkalike.addresses import whole
 from thinkalike.errors import InvalidInput
 from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES
-from thinkalike.types import Chart, Json, Option
+from thinkalike.types import Chart, Option
 
 NOT_TO_WRITE_TO = ("memory", "http", "https")
 FIGURES = (".png", ".svg", ".pdf", ".html")

@@ -53,8 +53,8 @@ ROBUSTNESS_TIMES = 20
 
 
 def plan(
-    systems: object,
-    stimuli: object = None,
+    systems: Any,
+    stimuli: Any = None,
     *,
     work: str = "compare",
     out: str | os.PathLike[str] | None = None,

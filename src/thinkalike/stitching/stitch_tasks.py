@@ -34,7 +34,7 @@ from thinkalike.systems.system import LoadOptions, System, open_system, untraine
 if TYPE_CHECKING:
     import torch
 
-    from thinkalike.files import Json
+    from thinkalike.types import Json
 
 PARTS = ("fit", "validation", "test")
 AT_ONCE = 32

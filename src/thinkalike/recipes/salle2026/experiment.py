@@ -63,7 +63,7 @@ def run(settings: PopulationSettings, out: Path) -> Findings:
 
 def needs(settings: PopulationSettings) -> str:
     """What a run will take, as far as it is known before any model is opened."""
-    told = [COHORT[name]["parameters"] for name in settings.compared if name in COHORT]
+    told = [float(str(COHORT[name]["parameters"])) for name in settings.compared if name in COHORT]
     shown = (
         f"{len(settings.compared)} models, one in memory at a time, are each shown {2 * settings.sets} sets "
         f"of {settings.sentences} sentences."
