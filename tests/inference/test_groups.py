@@ -131,6 +131,29 @@ def test_all_relabellings_are_enumerated_where_they_are_few() -> None:
     assert all(sorted(one) == sorted(codes) for one in drawn)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "least"), [((2, 2), 1 / 3), ((3, 3), 0.1), ((2, 4), 1 / 15), ((2, 2, 2), 1 / 15)]
+)
+def test_no_p_where_too_few_relabellings_could_make_it_small(sizes: tuple[int, ...], least: float) -> None:
+    groups = [name for name, size in zip("abc", sizes, strict=False) for _ in range(size)]
+    found = compare_groups(distances(groups, np.random.default_rng(0), apart=50.0), groups, n_resamples=5)
+    assert found.smallest_p == pytest.approx(least)
+    assert found.separation[["p", "p_any"]].isna().all(axis=None)
+    assert f"no p, for so few relabellings give none below {least:.2g}" in repr(found)
+    bolder = compare_groups(
+        distances(groups, np.random.default_rng(0), apart=50.0), groups, n_resamples=5, confidence=1 - least
+    )
+    assert bolder.why_no_p == ""
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (4, 4), (2, 5), (2, 2, 3)])
+def test_the_smallest_p_is_that_of_groups_far_apart(sizes: tuple[int, ...]) -> None:
+    groups = [name for name, size in zip("abc", sizes, strict=False) for _ in range(size)]
+    found = compare_groups(distances(groups, np.random.default_rng(0), apart=1e4), groups, n_resamples=5)
+    assert found.separation["p"][0] == pytest.approx(found.smallest_p)
+    assert f"p {found.smallest_p:.3g}" in repr(found)
+
+
 def test_the_same_seed_gives_the_same_numbers() -> None:
     d, groups = distances(["a"] * 10 + ["b"] * 10, np.random.default_rng(5)), ["a"] * 10 + ["b"] * 10
     first, again = (compare_groups(d, groups, n_resamples=100, n_permutations=100, seed=7) for _ in range(2))

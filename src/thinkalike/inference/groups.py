@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Labels = npt.NDArray[np.int64]
 
+_EQUAL = 1e-9  # levels this close are one
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupComparison:
@@ -39,8 +41,35 @@ class GroupComparison:
     separation: pd.DataFrame = field()
     """One row per layer: how much farther apart models of different groups are than models of one, all groups
     counting alike (between − within for distances, the reverse for similarities), with low, high, p of that
-    layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05"""
+    layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05. p is
+    NaN where there are so few relabellings that none could be that small"""
+    smallest_p: float = 0.0
+    """The least p that relabelling these models could give: 1/3 for two groups of two, 1/35 for four and four"""
     settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        sizes = pd.Series(self.groups).value_counts(sort=False)
+        named = ", ".join(f"{n} {group}" for group, n in sizes.items())
+        return f"GroupComparison({named}: {'; '.join(self._in_short())})"
+
+    def _in_short(self) -> Iterator[str]:
+        if len(self.separation) > 1:
+            yield f"{len(self.separation)} layers"
+        else:
+            found = self.separation.iloc[0]
+            ends = f" ({found['low']:.3g} to {found['high']:.3g})" if np.isfinite(found["low"]) else ""
+            yield f"separation {found['separation']:.3g}{ends}"
+            if not self.why_no_p:
+                yield f"p {found['p']:.3g}"
+        if self.why_no_p:
+            yield self.why_no_p
+
+    @property
+    def why_no_p(self) -> str:
+        """Why no p is given; empty where there is one."""
+        if self.separation["p"].notna().any():
+            return ""
+        return f"no p, for so few relabellings give none below {self.smallest_p:.2g}: it takes more models"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per layer and pair of groups."""
@@ -82,6 +111,17 @@ def compare_groups(
         groups. Pairs of a model with its own copy are left out.
     n_permutations : relabellings of the models by group; all of them where they are fewer. In groups of three
         models or more these are also turned around their centre (`separation.py`), at most 1,999 times.
+    confidence : of the ranges. Where the relabellings are so few that no p could be 1 − `confidence`, none is
+        given (`why_no_p`): two groups of three, or of two and four, are too few for 0.05.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinkalike.inference.groups import compare_groups
+    >>> places = np.array([0.0, 0.1, 0.3, 0.4, 1.0, 1.2, 1.3, 1.5])
+    >>> found = compare_groups(abs(places[:, None] - places), ["a"] * 4 + ["b"] * 4)
+    >>> round(found.separation["p"][0], 3) == round(found.smallest_p, 3) == 0.029
+    True
     """
     stack, names, layer_names = _checked(values, groups, systems, layers)
     order, codes = np.unique([str(g) for g in groups], return_inverse=True)
@@ -103,12 +143,16 @@ def compare_groups(
         confidence=confidence,
         seed=seed,
     )
+    smallest = smallest_p(codes, len(labellings))
+    if smallest > 1 - confidence + _EQUAL:
+        found = [one._replace(p=np.nan, p_any=np.nan) for one in found]
     return GroupComparison(
         systems=names,
         groups=tuple(str(g) for g in groups),
         kind=kind,
         means=_means(stack, layer_names, order, codes, copies, ends),
         separation=_separation_frame(found, layer_names, stack, codes, squared=squared),
+        smallest_p=smallest,
         settings={
             "squared": squared,
             "n_resamples": n_resamples,
@@ -232,10 +276,26 @@ def _weighted_means(matrix: Floats, pairs: npt.NDArray[np.bool_], copies: Floats
 def relabellings(codes: Labels, n: int, rng: np.random.Generator) -> list[Labels]:
     """All assignments of models to groups of these sizes; where too many, the given one and `n` random."""
     sizes = np.bincount(codes)
-    count = math.factorial(len(codes)) // math.prod(math.factorial(int(size)) for size in sizes)
-    if count > n:
+    if _count(sizes) > n:
         return [codes, *(rng.permutation(codes) for _ in range(n))]
     return [np.array(labels) for labels in sorted(set(_arrangements(tuple(int(s) for s in sizes))))]
+
+
+def smallest_p(codes: Labels, n: int) -> float:
+    """The least p that `n` relabellings can give: the given groups are among them, and so are their names
+    exchanged among groups of one size.
+
+    >>> smallest_p(np.array([0, 0, 0, 1, 1, 1]), 20)
+    0.1
+    """
+    sizes = np.bincount(codes)
+    same = math.prod(math.factorial(int(k)) for k in np.unique(sizes, return_counts=True)[1])
+    return max(same / _count(sizes), 1 / n)
+
+
+def _count(sizes: npt.NDArray[np.int64]) -> int:
+    """In how many ways models can be put into groups of these sizes."""
+    return math.factorial(int(sizes.sum())) // math.prod(math.factorial(int(size)) for size in sizes)
 
 
 def _arrangements(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
