@@ -6,20 +6,19 @@ import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.stats import spearmanr, weightedtau
+from scipy.stats import multivariate_normal, spearmanr, weightedtau
 from scipy.stats import t as student
 
 from tests.planted import replicates
 from thinkalike.activations import Activations
 from thinkalike.comparison import compare
 from thinkalike.comparison.cautions import CautionWarning
-from thinkalike.comparison.feature_similarity import _Replicated, shared_features
+from thinkalike.comparison.feature_similarity import shared_features
 from thinkalike.comparison.layer_similarity import similarity
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
@@ -119,56 +118,69 @@ def resampled(pair: list[Profile], noise: float = 0.05) -> list[Profile]:
     return [replace(p, replicates=replicates(p, noise=noise, seed=k)) for k, p in enumerate(pair)]
 
 
-def error(without: list[float], parts: int = 10) -> float:
-    """The jackknife error, by hand."""
-    return float(np.sqrt((parts - 1) * np.mean((np.array(without) - np.mean(without)) ** 2)))
+def with_other_noise(made: list[Profile], n: int = 1500) -> list[list[np.ndarray]]:
+    """Importances of each system with normal noise of the jackknife's covariance, drawn by scipy."""
+    without = np.concatenate([p.replicates.importance for p in made], axis=1)  # type: ignore[union-attr]
+    value = np.concatenate([p.mean_importance for p in made])
+    covariance = 9 * np.cov(without.reshape(20, -1), rowvar=False, ddof=0)
+    noise = multivariate_normal(np.zeros(len(covariance)), covariance, allow_singular=True)
+    drawn = value + noise.rvs(n, random_state=1).reshape(n, *value.shape)
+    ends = np.cumsum([len(p.layers) for p in made])[:-1]
+    return [np.split(one, ends) for one in drawn]
 
 
-def test_ranges_are_of_tau_without_each_part_of_the_sentences(pair: list[Profile]) -> None:
-    made = resampled(pair)
+def block_mean(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean([weightedtau(one, two).statistic for one in x for two in y]))
+
+
+def reach_of(values: list[float], value: float) -> float:
+    """What noise changes, times Student's quantile for ten parts."""
+    return float(student.ppf(0.975, 9) * np.sqrt(np.mean((np.array(values) - value) ** 2)))
+
+
+AS_DRAWN = 0.25
+"""How far the size of changes in 100 draws may be from that in 1500 (three standard errors)"""
+
+
+def test_ranges_are_what_noise_of_the_sentences_changes(pair: list[Profile]) -> None:
+    made = resampled(pair, noise=0.02)
     matrix = similarity(made)
-    first, second = (p.replicates.importance for p in made)  # type: ignore[union-attr]
-    taus = [weightedtau(first[r, 1], second[r, 0]).statistic for r in range(20)]
+    taus = [weightedtau(a[1], b[0]).statistic for a, b in with_other_noise(made)]
     assert matrix.low is not None
     assert matrix.high is not None
-    reach = student.ppf(0.975, 9) * error(taus)
-    expected = np.clip([matrix.values[1, 3] - reach, matrix.values[1, 3] + reach], -1, 1)
-    assert [matrix.low[1, 3], matrix.high[1, 3]] == pytest.approx(expected)
+    value, reach = matrix.values[1, 3], reach_of(taus, matrix.values[1, 3])
+    assert value - matrix.low[1, 3] == pytest.approx(reach, rel=AS_DRAWN)
+    assert matrix.high[1, 3] == pytest.approx(min(1, value + value - matrix.low[1, 3]))
     assert similarity([made[0], pair[1]]).low is None  # one of them has no replicates
 
 
 def test_the_mean_of_a_block_has_the_range_of_its_mean(pair: list[Profile]) -> None:
-    made = resampled(pair)
+    made = resampled(pair, noise=0.02)
     blocks = {(b.a, b.b): b for b in similarity(made).blocks}
-    first, second = (p.replicates.importance for p in made)  # type: ignore[union-attr]
-    between = [np.mean([weightedtau(x, y).statistic for x in first[r] for y in second[r]]) for r in range(20)]
+    drawn = with_other_noise(made, 400)
+    between = [block_mean(a, b) for a, b in drawn]
     within = [
-        np.mean([weightedtau(*two).statistic for two in itertools.combinations(first[r], 2)])
-        for r in range(20)
+        float(np.mean([weightedtau(*two).statistic for two in itertools.combinations(a, 2)]))
+        for a, _ in drawn
     ]
     for names, means in ((("a", "b"), between), (("a", "a"), within)):
-        block, reach = blocks[names], student.ppf(0.975, 9) * error(means)
-        ends = np.clip([block.mean - reach, block.mean + reach], -1, 1)
-        assert (block.low, block.high) == pytest.approx(tuple(ends))
+        block = blocks[names]
+        assert block.mean - block.low == pytest.approx(reach_of(means, block.mean), rel=AS_DRAWN)
     assert np.isnan(similarity(pair).blocks[0].low)
 
 
 def test_how_far_others_stay_behind_the_most_alike_is_paired(make_profile: Make, pair: list[Profile]) -> None:
-    """The same sentences are left out in both blocks: what they share cancels in the difference."""
+    """Both blocks have the same noise: what they share cancels in the difference."""
     three = resampled([*pair, make_profile("c", A, n_layers=2, seed=3)], noise=0.03)
     blocks = {(t.a, t.b): t for t in similarity(three).blocks}
     best, other = blocks["a", "c"], blocks["a", "b"]
     assert np.isnan(best.behind_low)
-    a, b, c = (p.replicates.importance for p in three)  # type: ignore[union-attr]
-
-    def mean(x: np.ndarray, y: np.ndarray) -> float:
-        return float(np.mean([weightedtau(one, two).statistic for one in x for two in y]))
-
-    differences = [mean(a[r], c[r]) - mean(a[r], b[r]) for r in range(20)]
-    reach = student.ppf(0.975, 9) * error(differences)
+    differences = [block_mean(a, c) - block_mean(a, b) for a, b, c in with_other_noise(three, 400)]
     behind = best.mean - other.mean
-    assert (other.behind_low, other.behind_high) == pytest.approx((behind - reach, behind + reach))
-    assert other.is_tied == (behind <= reach)
+    reach = reach_of(differences, behind)
+    assert behind - other.behind_low == pytest.approx(reach, rel=AS_DRAWN)
+    assert other.behind_high - behind == pytest.approx(behind - other.behind_low)
+    assert other.is_tied == (other.behind_low <= 0)
 
 
 def test_every_tau_stands_beside_its_ceiling(pair: list[Profile]) -> None:
@@ -231,12 +243,29 @@ def test_bad_input(pair: list[Profile]) -> None:
         similarity(only)
 
 
-def test_replicates_in_which_no_pair_of_layers_has_a_value_are_left_unknown() -> None:
-    taus = np.full((3, 4, 4), np.nan)
-    taus[0] = 0.5
-    taus[1, 0, 2] = 0.25
-    rows = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
-    found = _Replicated(taus, {"parts": 3, "sentences": None}).block_means(
-        rows, SimpleNamespace(a="a", b="b")
-    )  # type: ignore[arg-type]
-    np.testing.assert_array_equal(found, [0.5, 0.25, np.nan])
+def test_a_layer_that_ranks_nothing_is_in_no_mean_and_in_no_range(pair: list[Profile]) -> None:
+    importance = pair[0].importance.copy()
+    importance[1] = 0.0  # every feature alike: τ_w is not known
+    flat = [replace(pair[0], importance=importance), pair[1]]
+    made = resampled(flat, noise=0.02)
+    matrix = similarity(made)
+    assert matrix.low is not None
+    assert np.isnan(matrix.low[1]).all()
+    block = matrix.block_test("a", "b")
+    assert block is not None
+    without = replace(
+        made[0],
+        layers=(0, 2),
+        importance=importance[[0, 2]],
+        scores=made[0].scores[[0, 2]],
+        strengths=None,
+        replicates=replace(
+            made[0].replicates,
+            importance=made[0].replicates.importance[:, [0, 2]],  # type: ignore[union-attr]
+            scores=made[0].replicates.scores[:, [0, 2]],  # type: ignore[union-attr]
+            halves=made[0].replicates.halves[:, :, [0, 2]],  # type: ignore[union-attr]
+        ),
+    )
+    same = similarity([without, replace(made[1], strengths=None)]).block_test("a", "b")
+    assert same is not None
+    assert (block.mean, block.low) == pytest.approx((same.mean, same.low))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +11,9 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.replicates import Dealt
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.added_noise import DRAWS, noise_range, with_noise
 from thinkalike.inference.block_tests import BlockTest, relabelling_test
-from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.jackknife import Range
 from thinkalike.inference.relabelling import relabelled_taus
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Row, span_of
@@ -30,10 +31,10 @@ def by_features(
     silent = [profile.system for profile in profiles if not profile.explains_something]
     tests = relabelling_test(values, strengths, rows, untested=silent, n_samples=n_permutations, seed=seed)
     low, high, blocks = None, None, tests.blocks
-    made = _replicated_taus(profiles, kept)
-    if made is not None:
-        low, high, _ = jackknife_range(values, made.taus, scale="rank correlation", **made.dealt)
-        blocks = _with_ranges(blocks, rows, made)
+    noise = _noise_of(profiles, kept, values, rows, blocks, seed)
+    if noise is not None:
+        low, high, _ = _inside(noise_range(values, noise.cells, noise.n, **noise.dealt))
+        blocks = _with_ranges(blocks, noise)
     reliability = np.concatenate([profile.reliability for profile in profiles])
     ceiling = np.sqrt(np.outer(reliability, reliability)) if np.isfinite(reliability).all() else None
     if ceiling is not None:
@@ -85,55 +86,77 @@ def _stacked_strengths(
 
 
 @dataclass(frozen=True, eq=False)
-class _Replicated:
-    """τ_w of all pairs of layers without each part of the sentences, the same part in every system."""
+class _Noise:
+    """What the noise of the sentences does to τ_w: the same sentences in every system, so the same draws."""
 
-    taus: Floats  # (n_resamples, n_rows, n_rows)
+    cells: Floats
+    """(n_rows, n_rows) mean square change"""
+    means: Mapping[tuple[str, str], Floats]
+    """Of each block, its mean (n_draws,) under noise"""
+    n: int
+    """Values that the noise was learnt from"""
     dealt: Dealt
 
-    def block_means(self, rows: Sequence[Row], block: BlockTest) -> Floats:
-        """(n_resamples,), over the same cells as the mean itself: within a system not the diagonal."""
-        cells = self.taus[:, span_of(rows, block.a), span_of(rows, block.b)]
-        if block.a == block.b:
-            cells = cells[:, ~np.eye(cells.shape[1], dtype=bool)]
-        flat = cells.reshape(len(cells), -1)
-        known = np.isfinite(flat)
-        sums, counts = np.where(known, flat, 0.0).sum(axis=1), known.sum(axis=1)
-        return np.divide(sums, counts, out=np.full(len(flat), np.nan), where=counts > 0)
+    def range_of(self, value: float, noisy: Floats) -> Range:
+        """The range of a number with its values under noise."""
+        return noise_range(value, float(((noisy - value) ** 2).mean()), self.n, **self.dealt)
 
 
-def _replicated_taus(profiles: Sequence[Profile], kept: Sequence[str]) -> _Replicated | None:
+def _noise_of(
+    profiles: Sequence[Profile],
+    kept: Sequence[str],
+    values: Floats,
+    rows: Sequence[Row],
+    blocks: Sequence[BlockTest],
+    seed: int,
+) -> _Noise | None:
     """None when a system has no replicates, or not as many as another."""
     made = [p.replicates for p in profiles if p.replicates is not None]
     if len(made) < len(profiles) or len({(len(one.scores), one.parts) for one in made}) > 1:
         return None
     columns = [profiles[0].features.index(name) for name in kept]
-    stacked = np.concatenate([one.importance for one in made], axis=1)[:, :, columns]
-    stacked = stacked[np.isfinite(stacked).all(axis=(1, 2))]
-    if len(stacked) < 2:
+    without = np.concatenate([one.importance for one in made], axis=1)[:, :, columns]
+    without = without[np.isfinite(without).all(axis=(1, 2))]
+    if len(without) < 2:
         return None
     identity = np.arange(len(kept))[None]
-    taus = np.concatenate([next(relabelled_taus(one, one, identity)) for one in stacked])
-    return _Replicated(taus, made[0].dealt)
+    cells, known = np.zeros_like(values), np.isfinite(values)
+    means: dict[tuple[str, str], list[float]] = {(block.a, block.b): [] for block in blocks}
+    for noisy in with_noise(stacked_importance(profiles, kept), without, parts=made[0].parts, seed=seed):
+        taus = np.where(known, next(relabelled_taus(noisy, noisy, identity))[0], np.nan)
+        cells += (taus - values) ** 2 / DRAWS
+        for a, b in means:
+            means[a, b].append(_block_mean(taus[span_of(rows, a), span_of(rows, b)], within=a == b))
+    return _Noise(cells, {pair: np.array(m) for pair, m in means.items()}, len(without), made[0].dealt)
 
 
-def _with_ranges(
-    blocks: Sequence[BlockTest], rows: Sequence[Row], made: _Replicated
-) -> tuple[BlockTest, ...]:
+def _block_mean(cells: Floats, *, within: bool) -> float:
+    """Over the same cells as the mean itself: within a system not the diagonal."""
+    known = np.isfinite(cells)
+    if within:
+        known &= ~np.eye(len(cells), dtype=bool)
+    return float(cells[known].mean()) if known.any() else float("nan")
+
+
+def _with_ranges(blocks: Sequence[BlockTest], noise: _Noise) -> tuple[BlockTest, ...]:
     """The range of each mean; and of how far it stays behind that of the two systems most alike."""
-    means = {(block.a, block.b): made.block_means(rows, block) for block in blocks}
     between = [block for block in blocks if block.a != block.b]
     best = max(between, key=lambda block: block.mean, default=None)
     ranged = []
     for block in blocks:
-        own = means[block.a, block.b]
-        low, high, _ = jackknife_range(block.mean, own, scale="rank correlation", **made.dealt)
+        own = noise.means[block.a, block.b]
+        low, high, _ = _inside(noise.range_of(block.mean, own))
         block = replace(block, low=float(low), high=float(high))
         if best is not None and block.a != block.b and (block.a, block.b) != (best.a, best.b):
-            behind = jackknife_range(best.mean - block.mean, means[best.a, best.b] - own, **made.dealt)
+            behind = noise.range_of(best.mean - block.mean, noise.means[best.a, best.b] - own)
             block = replace(block, behind_low=float(behind.low), behind_high=float(behind.high))
         ranged.append(block)
     return tuple(ranged)
+
+
+def _inside(found: Range) -> Range:
+    """τ_w lies in [−1, 1]."""
+    return found._replace(low=np.clip(found.low, -1.0, 1.0), high=np.clip(found.high, -1.0, 1.0))
 
 
 def _with_ceilings(

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from thinkalike.inference.jackknife import jackknife_error, jackknife_range, quantile
+from thinkalike.inference.jackknife import jackknife_error, jackknife_range, quantile, reaching_up
 from thinkalike.inference.weighted_tau import tau
 from thinkalike.labels import Floats
 
@@ -57,7 +57,7 @@ class Replicates:
 
     def importance_range(self, importance: Floats) -> Floats:
         """(2, n_layers, n_features): the 95 % range of each importance, given those of all sentences."""
-        found = jackknife_range(importance, self.importance, **self.dealt)
+        found = reaching_up(importance, jackknife_range(importance, self.importance, **self.dealt))
         return np.stack([found.low, found.high])
 
     def strength_range(self, strengths: Floats) -> Floats:

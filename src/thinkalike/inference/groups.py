@@ -44,7 +44,7 @@ class GroupComparison:
     layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05. p is
     NaN where there are so few relabellings that none could be that small"""
     smallest_p: float = 0.0
-    """The least p that relabelling these models could give: 1/3 for two groups of two, 1/35 for four and four"""
+    """The least p that relabelling these models could give: 1/3 for two and two, 1/35 for four and four"""
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def __repr__(self) -> str:

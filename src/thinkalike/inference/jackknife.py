@@ -2,7 +2,7 @@ r"""Ranges over sentences: leave a part of the sentences out, again and again.
 
 With the sentences dealt into G parts, θ₍g₎ is the statistic without part g, and
 
-    SE² = (G − 1)/G · Σ_g (θ₍g₎ − θ̄)²,      bias = (G − 1)(θ̄ − θ)
+    SE² = (G − 1)/G · Σ_g (θ₍g₎ − θ̄)²
 
 A bootstrap draws some sentences twice, and two copies of an item are at distance 0, which no two items of the
 world are; nothing is drawn twice here. The parts are the same for every layer and every measure, so that
@@ -23,7 +23,7 @@ from thinkalike.errors import InvalidInput
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-Scale = Literal["as it is", "correlation", "rank correlation", "positive"]
+Scale = Literal["as it is", "correlation"]
 
 PARTS = 20
 """Parts that the sentences are dealt into"""
@@ -79,8 +79,7 @@ def jackknife_range(
     parts : G, of which one is left out at a time; n when None. More values come from other deals into parts.
     sentences : how many were dealt, on which the degrees of freedom rest; as many as parts when None.
     scale : "correlation" for what lies in [−1, 1]: the range is made on the scale of artanh, and stays
-        inside. "positive" for what is above 0: on the scale of the logarithm. "rank correlation" for τ_w,
-        which can be 1 itself: as it is, the ends cut at ±1.
+        inside. What jumps, as τ_w does, has its range from `added_noise`.
     """
     to, back = _SCALES[scale]
     value, without = np.asarray(value, dtype=np.float64), np.asarray(without, dtype=np.float64)
@@ -88,6 +87,21 @@ def jackknife_range(
     G = len(without) if parts is None else parts
     reach = quantile(level, len(without), parts=G, sentences=sentences) * jackknife_error(moved, parts=G)
     return Range(back(centre - reach), back(centre + reach), jackknife_error(without, parts=G))
+
+
+def reaching_up(value: Floats, found: Range) -> Range:
+    r"""The range of what can hardly be below 0 and whose error grows with it, as that of importances does.
+
+    A sample with too small an importance also has too small an error, and the truth is above the range three
+    times as often as below. With r the reach on either side, r²/2(\|value\| + r) is added to the upper end:
+    for what is far above 0 that is the range on the scale of the logarithm, at 0 half as much again. The
+    lower end stays, so that no feature is said to matter more readily.
+    """
+    reach = found.high - value
+    more = np.divide(
+        reach**2, 2 * (np.abs(value) + reach), out=np.zeros_like(reach), where=np.asarray(reach) > 0
+    )
+    return found._replace(high=found.high + more)
 
 
 def quantile(level: float, n: int, *, parts: int, sentences: int | None = None) -> float:
@@ -108,13 +122,6 @@ def jackknife_error(without: Floats, *, parts: int) -> Floats:
     return np.sqrt((parts - 1) * spread)
 
 
-def without_bias(value: Floats | float, without: Floats) -> Floats:
-    """`value` less the bias that the parts show: G·θ − (G − 1)·θ̄."""
-    G = len(without)
-    corrected: Floats = G * np.asarray(value) - (G - 1) * np.asarray(without).mean(axis=0)
-    return corrected
-
-
 def _artanh(x: Floats) -> Floats:
     return np.arctanh(np.clip(x, -1 + 1e-12, 1 - 1e-12))
 
@@ -122,6 +129,4 @@ def _artanh(x: Floats) -> Floats:
 _SCALES: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
     "as it is": (lambda x: x, lambda x: x),
     "correlation": (_artanh, np.tanh),
-    "rank correlation": (lambda x: x, lambda x: np.clip(x, -1.0, 1.0)),
-    "positive": (lambda x: np.log(np.maximum(x, 1e-300)), np.exp),
 }
