@@ -22,6 +22,7 @@ import pandas as pd
 from benchmarks.calibration import (
     changes,
     feature_ranges,
+    feature_ties,
     features,
     geometry,
     populations,
@@ -33,6 +34,7 @@ from benchmarks.calibration.claims import Claim, claims_of, parts_of
 SIMULATIONS = {
     **features.SIMULATIONS,
     **feature_ranges.SIMULATIONS,
+    **feature_ties.SIMULATIONS,
     **geometry.SIMULATIONS,
     **structure.SIMULATIONS,
     **subjects.SIMULATIONS,

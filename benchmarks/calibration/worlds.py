@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,6 +50,10 @@ TABLES = {
     "half missing": Table(missing=0.5),
     "twelve features": Table(levels=(2, 3, 2, 4, 3, 2, 5, 2, 3, 2, 4, 2)),
     "rare levels": Table(levels=(2, 2, 3, 2, 4, 2, 3, 2), first=0.92),
+    "third missing": Table(levels=(3, 2, 4, 2, 3, 5, 2), missing=0.35),
+    "uncommon": Table(levels=(2, 3, 2, 4, 2, 3), first=0.85),
+    "scarce": Table(levels=(2, 2, 2, 3, 3, 2, 2, 4, 2), first=0.93),
+    "ten features": Table(levels=(2, 4, 3, 2, 2, 5, 3, 2, 3, 2)),
 }
 
 
@@ -119,9 +122,3 @@ class World:
         """Layers whose log strengths spread around those of the system."""
         moved = [strengths * np.exp(spread * rng.normal(size=len(strengths))) for _ in range(n_layers)]
         return [self.layer(rng, one) for one in moved]
-
-
-def related_strengths(rng: np.random.Generator, likeness: float, n_features: int) -> Sequence[Floats]:
-    """Log-normal strengths of two systems whose logarithms correlate at `likeness`."""
-    common, *own = rng.normal(size=(3, n_features))
-    return [np.exp(likeness * common + np.sqrt(1 - likeness**2) * one) for one in own]

@@ -90,7 +90,7 @@ class _Noise:
     """What the noise of the sentences does to τ_w: the same sentences in every system, so the same draws."""
 
     cells: Floats
-    """(n_rows, n_rows) mean square change"""
+    """(n_rows, n_rows) standard deviation of τ_w under noise"""
     means: Mapping[tuple[str, str], Floats]
     """Of each block, its mean (n_draws,) under noise"""
     n: int
@@ -99,7 +99,7 @@ class _Noise:
 
     def range_of(self, value: float, noisy: Floats) -> Range:
         """The range of a number with its values under noise."""
-        return noise_range(value, float(((noisy - value) ** 2).mean()), self.n, **self.dealt)
+        return noise_range(value, float(noisy.std()), self.n, **self.dealt)
 
 
 def _noise_of(
@@ -120,13 +120,16 @@ def _noise_of(
     if len(without) < 2:
         return None
     identity = np.arange(len(kept))[None]
-    cells, known = np.zeros_like(values), np.isfinite(values)
+    first, second = np.zeros((2, *values.shape))  # moments of the changes
+    known = np.isfinite(values)
     means: dict[tuple[str, str], list[float]] = {(block.a, block.b): [] for block in blocks}
     for noisy in with_noise(stacked_importance(profiles, kept), without, parts=made[0].parts, seed=seed):
         taus = np.where(known, next(relabelled_taus(noisy, noisy, identity))[0], np.nan)
-        cells += (taus - values) ** 2 / DRAWS
+        first += (taus - values) / DRAWS
+        second += (taus - values) ** 2 / DRAWS
         for a, b in means:
             means[a, b].append(_block_mean(taus[span_of(rows, a), span_of(rows, b)], within=a == b))
+    cells = np.sqrt(np.maximum(second - first**2, 0.0))
     return _Noise(cells, {pair: np.array(m) for pair, m in means.items()}, len(without), made[0].dealt)
 
 

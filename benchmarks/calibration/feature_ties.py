@@ -1,0 +1,87 @@
+"""Claims on ties: pairs of systems equally alike are called a tie, a pair clearly ahead is told apart."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from benchmarks.calibration.claims import Claim, Simulation
+from benchmarks.calibration.feature_worlds import TIES, RangeWorld, Sample, samples, taus
+from thinkalike.comparison.cautions import CautionWarning
+
+EQUAL = 0.02
+"""True means of τ_w so close are equal"""
+STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, np.inf)
+"""Bounds of the true differences by which the most alike pair is told apart from others"""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The pair that comes out as the most alike, against one other."""
+
+    ahead: float
+    """By how much it is truly ahead"""
+    tied: bool
+    sample: int
+
+
+def judged(sample: Sample, number: int) -> list[Judged]:
+    """Each other pair of one sample."""
+    truth = {(b.a, b.b): b.mean for b in taus(sample.truth).blocks}
+    blocks = [b for b in taus(sample.made).blocks if b.a != b.b]
+    best = max(blocks, key=lambda block: block.mean)
+    return [
+        Judged(truth[best.a, best.b] - truth[block.a, block.b], block.is_tied, number)
+        for block in blocks
+        if block is not best
+    ]
+
+
+def ties_in(n_draws: int, seed: int, *, about: RangeWorld, name: str, first: int) -> list[Claim]:
+    """In how many cases a tie is called, by the true difference."""
+    warnings.simplefilter("ignore", CautionWarning)
+    drawn = enumerate(samples(about, n_draws, 1000 * seed + first))
+    found = [judged(sample, number) for number, sample in drawn]
+    every = [case for cases in found for case in cases]
+    named = [not any(case.tied for case in cases) for cases in found]
+    wrong = [
+        alone and any(case.ahead < -EQUAL for case in cases)
+        for alone, cases in zip(named, found, strict=True)
+    ]
+    equal = [case for case in every if abs(case.ahead) <= EQUAL]
+    claims = [
+        *_claim("two pairs equally alike are called a tie", name, (0.93, 1.0), equal, told_apart=False),
+        Claim("a pair is named the most alike that is not", name, 0.0, 0.05, float(np.mean(wrong)), n_draws),
+    ]
+    for low, high in pairwise(STEPS):
+        cases = [case for case in every if low < case.ahead <= high]
+        goal = (0.8, 1.0) if low >= 0.4 and about.n_sentences >= 200 else (0.0, 1.0)
+        width = f"{low} to {high}" if np.isfinite(high) else f"more than {low}"
+        claims += _claim(f"a pair truly ahead by {width} is told apart", name, goal, cases, told_apart=True)
+    return claims
+
+
+def _claim(
+    name: str, world: str, goal: tuple[float, float], cases: list[Judged], *, told_apart: bool
+) -> list[Claim]:
+    """`n` counts samples, of which one may have several cases; nothing where there are none."""
+    if not cases:
+        return []
+    share = float(np.mean([case.tied != told_apart for case in cases]))
+    return [Claim(name, world, *goal, share, len({case.sample for case in cases}))]
+
+
+SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    "features-ties": (
+        {
+            name: partial(ties_in, about=about, name=name, first=300 + place)
+            for place, (name, about) in enumerate(TIES.items())
+        },
+        100,
+    )
+}
+"""Name → the simulation, and the draws of a full run"""

@@ -1,0 +1,114 @@
+"""Worlds in which ranges by features, and ties, are chosen and judged: systems, and samples of sentences.
+
+Ranges of τ_w and of importances were chosen in `DEVELOPMENT` (`features-ranges-development`; first looked at
+with 25 samples of each of 37 sets of systems): how they are made, and the step of `inference/added_noise.py`.
+All other worlds only judge: nothing was chosen in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.calibration.features import profiles_of
+from benchmarks.calibration.worlds import Floats, World, shown
+from thinkalike.comparison.feature_similarity import by_features
+from thinkalike.comparison.profiles import Profile
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+
+SAMPLES_EACH = 10
+"""Samples of sentences that one set of systems is shown; then new systems are drawn"""
+
+
+@dataclass(frozen=True)
+class RangeWorld:
+    """Systems of some layers each, and samples of the sentences that all are shown."""
+
+    kind: str
+    likeness: tuple[float, ...]
+    """Of each system: how its log strengths correlate with those that all share"""
+    n_sentences: int
+    population: int = 1500
+    layers: tuple[int, ...] = (2, 2)
+    tails: int | None = None
+    spread: float = 0.4
+    """Of log strengths over the layers of a system"""
+
+
+class Sample(NamedTuple):
+    """What all sentences give, and what a sample of them does: one profile per system."""
+
+    truth: list[Profile]
+    made: list[Profile]
+
+
+def taus(profiles: Sequence[Profile]) -> SimilarityMatrix:
+    """τ_w with ranges, without the test by relabelling, which takes longer than all else."""
+    return by_features([replace(one, strengths=None) for one in profiles])
+
+
+def pair(kind: str, likeness: float, n_sentences: int, **other: object) -> RangeWorld:
+    """Two systems whose log strengths correlate at `likeness`."""
+    spread = 0.4 if likeness < 1 else 0.15
+    return RangeWorld(kind, (likeness**0.5,) * 2, n_sentences, spread=spread, **other)  # type: ignore[arg-type]
+
+
+RANGES = {
+    "salle2024": pair("salle2024", 0.0, 80),
+    "half missing": pair("half missing", 0.5, 80),
+    "untangled": pair("untangled", 0.8, 40, population=800),
+    "salle2024, alike": pair("salle2024", 1.0, 80),
+}
+ELSEWHERE = {
+    "heavy tails (t of 4 degrees)": pair("untangled", 0.6, 60, population=800, tails=4),
+    "twelve features": pair("twelve features", 0.7, 80, population=1200),
+    "rare levels (92 % are the first)": pair("rare levels", 0.5, 100, population=1200),
+    "2 layers against 13": pair("salle2024", 0.5, 80, population=1000, layers=(2, 13)),
+    "few sentences": pair("salle2024", 0.9, 40, population=1000),
+}
+DEVELOPMENT = {
+    "salle2024, unlike": pair("salle2024", 0.3, 80, population=1600),
+    "untangled, 40 sentences": pair("untangled", 0.9, 40, population=1000),
+    "a third missing": pair("third missing", 0.6, 80, population=1600),
+    "85 % are the first level": pair("uncommon", 0.8, 100, population=2000),
+    "93 % are the first level": pair("scarce", 0.5, 100, population=2000),
+    "ten features": pair("ten features", 0.7, 60, population=1500),
+    "salle2024, 200 sentences": pair("salle2024", 0.8, 200, population=3000),
+}
+FOUR = (0.95, 0.95, 0.8, 0.3)
+"""Four systems, of whose six pairs some are nearly equal and others far apart"""
+TIES = {
+    "salle2024, 80 sentences": RangeWorld("salle2024", FOUR, 80, 1500, (2, 2, 2, 2), spread=0.2),
+    "salle2024, 200 sentences": RangeWorld("salle2024", FOUR, 200, 2500, (2, 2, 2, 2), spread=0.2),
+    "twelve features, 200 sentences": RangeWorld("twelve features", FOUR, 200, 2500, (2, 2, 2, 2)),
+    "untangled, 200 sentences": RangeWorld("untangled", FOUR, 200, 2000, (1, 1, 1, 1)),
+    "rare levels, 200 sentences": RangeWorld("rare levels", FOUR, 200, 2500, (2, 2, 2, 2)),
+}
+
+
+def samples(about: RangeWorld, n: int, seed: int) -> Iterator[Sample]:
+    """`n` samples, and new systems after every ten."""
+    world = World(shown(about.kind, about.population, seed), tails=about.tails)
+    rng, systems = np.random.default_rng(seed), dict[str, Floats]()
+    for k in range(n):
+        if k % SAMPLES_EACH == 0:
+            systems = _systems(about, world, rng)
+            truth = profiles_of(world.stimuli, systems, resamples=0)
+        chosen = rng.choice(about.population, about.n_sentences, replace=False)
+        rows = np.isin(world.sentence, chosen)
+        shown_to = {name: X[:, rows] for name, X in systems.items()}
+        yield Sample(truth, profiles_of(world.stimuli.subset(rows), shown_to, resamples=20))
+
+
+def _systems(about: RangeWorld, world: World, rng: np.random.Generator) -> dict[str, Floats]:
+    """The layers of each system (n_layers, n_items, n_units)."""
+    common, *own = rng.normal(size=(1 + len(about.likeness), len(world.codes)))
+    return {
+        name: np.stack(
+            world.system(rng, np.exp(share * common + np.sqrt(1 - share**2) * one), depth, about.spread)
+        )
+        for name, share, one, depth in zip("abcd", about.likeness, own, about.layers, strict=False)
+    }
