@@ -1,11 +1,12 @@
 """Make the table of calibration anew.
 
-    python -m benchmarks.calibration [NAME[:PART] ...] [--full] [--seed 0] [--list] [--anew]
+    python -m benchmarks.calibration [NAME[:PART] ...] [--full] [--draws N] [--keep] [--seed 0] [--list]
 
-Without names every simulation runs. A tenth of the draws by default, all of them with --full. What each part
+Without names every simulation runs. A tenth of the draws by default, all of them with --full, N with --draws
+(`--draws 2` shows within minutes that every part runs). What each part
 finds is written at once, so that a run that was stopped goes on where it was; --anew begins again, as one
 must after a change of the code. A simulation that is whole replaces its rows of
-benchmarks/results/calibration.json, if the run is a full one.
+benchmarks/results/calibration.json, if the run is a full one; with --keep, what is there of fewer draws does.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def main() -> None:
         "names", nargs="*", metavar="NAME[:PART]", help="simulations, or one part of one; all when none"
     )
     parser.add_argument("--full", action="store_true", help="all draws, and keep what is found")
+    parser.add_argument("--draws", type=int, metavar="N", help="so many of each part")
+    parser.add_argument("--keep", action="store_true", help="keep what is found of fewer draws too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="the names of the simulations and their parts")
     parser.add_argument("--anew", action="store_true", help="make again what is there of an earlier run")
@@ -62,11 +65,13 @@ def main() -> None:
         for name, (simulation, n_draws) in SIMULATIONS.items():
             print(name, f"({n_draws} draws)", *(f"\n    {name}:{part}" for part in parts_of(simulation)))
         return
+    if asked.full and asked.draws is not None:
+        parser.error("--full makes all draws: leave --draws out, or --full")
     for name in asked.names:
         if unknown := what_is_unknown(name):
             parser.error(unknown)
     for name in asked.names or SIMULATIONS:
-        run(name, full=asked.full, seed=asked.seed, anew=asked.anew)
+        run(name, full=asked.full, draws=asked.draws, few=asked.keep, seed=asked.seed, anew=asked.anew)
 
 
 def what_is_unknown(asked: str) -> str:
@@ -78,11 +83,16 @@ def what_is_unknown(asked: str) -> str:
     return f"{name} has no part {part!r}; it has: {', '.join(known)}" if part and part not in known else ""
 
 
-def run(asked: str, *, full: bool, seed: int = 0, anew: bool = False) -> None:
-    """Make the parts of a simulation, or one of them; a full run keeps its rows when all are there."""
+def run(
+    asked: str, *, full: bool, draws: int | None = None, few: bool = False, seed: int = 0, anew: bool = False
+) -> None:
+    """Make the parts of a simulation, or one of them; a full run keeps its rows when all are there.
+
+    With `few` the rows of those parts that are there are kept.
+    """
     name, _, chosen = asked.partition(":")
     simulation, n_draws = SIMULATIONS[name]
-    n = n_draws if full else max(20, n_draws // 10)
+    n = n_draws if full else draws or max(20, n_draws // 10)
     parts = parts_of(simulation)
     for part, simulate in parts.items():
         if chosen and part != chosen:
@@ -97,7 +107,7 @@ def run(asked: str, *, full: bool, seed: int = 0, anew: bool = False) -> None:
         print(f"\n{name}: {part} ({time.process_time() - start:.0f} s of the processor)")
         print(pd.DataFrame(rows).to_string(index=False), flush=True)
     made = list(made_rows(name, n, seed))
-    if full and len(made) == len(parts):
+    if few or (full and len(made) == len(parts)):
         keep(name, [row for rows in made for row in rows])
 
 

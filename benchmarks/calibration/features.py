@@ -130,7 +130,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     ),
     "features-null-elsewhere": (
         {name: partial(null_in, about=about, name=name) for name, about in OTHER_WORLDS.items()},
-        200,
+        400,
     ),
     "features-nothing": ({kind: partial(nothing_matters, kind=kind) for kind in SENTENCES}, 200),
 }

@@ -241,8 +241,8 @@ def explained_by_features(n: int, seed: int, *, world: str) -> Claim:
 def explained_by_nothing(n: int, seed: int) -> list[Claim]:
     """Two layers share a meaning that the features have nothing to do with: none of RSA is theirs.
 
-    The features of other words stand beside the items. A share of 0 should be in the range, and what is said,
-    "at least", should be little.
+    The features of other words stand beside the items. A share of 0 should be in the range, and what is said
+    should be little.
     """
     rng, maps, held, said = np.random.default_rng(seed), _maps(np.random.default_rng(6), 4, alike=0.5), [], []
     features = _pool("untangled")[1]
@@ -257,7 +257,7 @@ def explained_by_nothing(n: int, seed: int) -> list[Claim]:
     world = "features that have nothing to do with it (true share 0)"
     return [
         Claim("95 % range of the share explained", world, *COVERAGE, float(np.mean(held)), n),
-        Claim("the features are said to explain at least 5 %", world, 0.0, 0.05, 1 - float(np.mean(said)), n),
+        Claim("features are said to make up 5 % or more", world, 0.0, 0.05, 1 - float(np.mean(said)), n),
     ]
 
 

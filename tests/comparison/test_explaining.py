@@ -89,7 +89,7 @@ def test_what_needs_activations_is_said_when_it_is_there(pair: tuple[Profile, Pr
     assert bare.rsa is None
     assert "geometric" not in bare.text
     assert (
-        "ρ = 0.40 (RSA), of which the named features explain at least 62 %"
+        "ρ = 0.40 (RSA), of which a sum over the named features makes up 62 %"
         in replace(bare, rsa=0.4, explained_share=0.62).text
     )
     assert replace(bare, rsa=0.01).text.endswith("ρ = 0.01 (RSA).")
@@ -97,7 +97,7 @@ def test_what_needs_activations_is_said_when_it_is_there(pair: tuple[Profile, Pr
         bare, rsa=0.4, rsa_range=(0.3, 0.5), explained_share=0.62, explained_range=(0.55, 0.69)
     ).text
     assert "ρ = 0.40 (RSA; 0.30 to 0.50 with other sentences)" in sure
-    assert sure.endswith("explain at least 62 % (55 % to 69 %).")
+    assert sure.endswith("makes up 62 % (55 % to 69 %).")
 
 
 def test_two_layers_of_one_system(pair: tuple[Profile, Profile]) -> None:

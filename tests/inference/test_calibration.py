@@ -62,14 +62,19 @@ def test_a_run_that_was_stopped_goes_on(places: Path, monkeypatch: pytest.Monkey
     assert json.loads(calibration.RESULTS.read_text(encoding="utf-8"))["one"] == kept
     calibration.run("one:a", full=True, anew=True)
     assert calls[7:] == ["a"]
+    calibration.run("one:c", full=False, draws=3)
+    assert json.loads(calibration.RESULTS.read_text(encoding="utf-8"))["one"] == kept
+    calibration.run("one:c", full=False, draws=3, few=True)
+    few = json.loads(calibration.RESULTS.read_text(encoding="utf-8"))["one"]
+    assert [(row["world"], row["n"]) for row in few] == [("c", 3)]
 
 
 def test_names_that_are_none() -> None:
     assert "there is no simulation 'x'" in calibration.what_is_unknown("x")
-    assert "features-ties has no part 'x'; it has: equal, apart" in calibration.what_is_unknown(
-        "features-ties:x"
+    assert "share-explained has no part 'x'; it has: strong features" in calibration.what_is_unknown(
+        "share-explained:x"
     )
-    assert not calibration.what_is_unknown("features-ties:apart")
+    assert not calibration.what_is_unknown("share-explained:nothing")
 
 
 @pytest.fixture

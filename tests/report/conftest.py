@@ -140,6 +140,8 @@ def plant_comparison(
     rsa = (rsa + 0.1 * tau) / 1.05
     np.fill_diagonal(rsa, 1.0)
     upper = np.triu_indices(n, 1)
+    reliability = np.concatenate([profile.reliability for profile in profiles.values()])
+    ceiling = np.sqrt(np.outer(reliability, reliability))
     by_features = SimilarityMatrix(
         measure="features",
         rows=rows,
@@ -149,6 +151,7 @@ def plant_comparison(
         high=np.minimum(tau + 0.08, 1),
         blocks=tuple(plant_blocks(tau, owner, names, rows)),
         settings={"features": tuple(features), "n_relabellings": 40320},
+        ceiling=ceiling,
     )
     by_geometry = SimilarityMatrix(measure="rsa", rows=rows, values=rsa)
     angle = np.linspace(0, 2 * np.pi, n_mapped)

@@ -108,7 +108,9 @@ def test_a_click_on_a_cell_shows_that_pair(page: Any, planted: Comparison, measu
     assert text(page, "#numbers dt") == f"{tau:.2f}".replace("-", "−")
     assert "only gamma:6 by" in text(page, "#sentence")
     assert "p = " in text(page, "#numbers")
-    assert "the features explain" in text(page, "#numbers")
+    assert "a sum over the features makes up" in text(page, "#numbers")
+    ceiling = planted.matrices["features"].ceiling[2, 20]  # type: ignore[index]
+    assert f"layers alike in truth would reach {ceiling:.2f}" in text(page, "#numbers")
     assert page.execute_script("return document.querySelector('[data-chart=scatter]').innerHTML") != before
     labels = each(page, "[data-chart=scatter] text", "e.textContent")
     assert "importance in alpha:2" in labels

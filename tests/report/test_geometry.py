@@ -86,6 +86,11 @@ def test_cells_are_handed_to_the_page(sure: Comparison) -> None:
     assert rsa.low is not None
     assert data["geometry"]["rsa"]["low"][3 * n + 9] == pytest.approx(rsa.low[3, 9], abs=6e-5)
     assert data["geometry"]["rsa"]["p_block"][0] is None
+    assert {"across", "ceiling"}.isdisjoint(data["geometry"]["rsa"])  # not known
+    halves = np.full((n, n), 0.41), np.full((n, n), 0.63)
+    halved = replace(rsa, across=halves[0], ceiling=halves[1])
+    known = pair_data(replace(sure, matrices={**sure.matrices, "rsa": halved}))["geometry"]["rsa"]
+    assert (known["across"][1], known["ceiling"][1]) == (0.41, 0.63)
     assert data["share_high"][1] == pytest.approx(sure.explained_share[0, 1] + 0.1, abs=6e-5)  # type: ignore[index]
     json.dumps(data, allow_nan=False)
 

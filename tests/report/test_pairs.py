@@ -26,6 +26,7 @@ def test_every_cell_has_the_numbers_of_its_pair(planted: Comparison) -> None:
             assert data["matrices"]["features"][i * n + j] == pytest.approx(matrix.values[i, j], abs=6e-4)
             assert data["p_block"][i * n + j] == pytest.approx(matrix.p_block[i, j], abs=6e-7)  # type: ignore[index]
             assert data["share"][i * n + j] == pytest.approx(planted.explained_share[i, j], abs=6e-5)  # type: ignore[index]
+            assert data["ceiling"][i * n + j] == pytest.approx(matrix.ceiling[i, j], abs=6e-4)  # type: ignore[index]
     assert data["importance"] == importance.tolist()  # whole: the page ranks them
 
 

@@ -88,8 +88,7 @@ class Comparison:
     contributions: Floats = field()
     """(n_rows, n_rows, n_features): each feature's part of τ_w, summing to it over the last axis"""
     explained_share: Floats | None = field()
-    """(n_rows, n_rows): the part of RSA that a sum over the features explains, so that they explain at least
-    that much; NaN when |RSA| < 0.05"""
+    """(n_rows, n_rows): the part of RSA that a sum over the features makes up; NaN when |RSA| < 0.05"""
     agreements: tuple[Agreement, ...]
     """For each pair of measures"""
     layer_maps: Mapping[str, LayerMap]

@@ -216,7 +216,7 @@ class Explanation:
             alone, rest = number(share * self.rsa), number((1 - share) * self.rsa)
             return f"{sentence}; a sum over the named features alone would give {alone}, the rest {rest}."
         ends = "" if self.explained_range is None else f" ({' to '.join(map(percent, self.explained_range))})"
-        return f"{sentence}, of which the named features explain at least {percent(share)}{ends}."
+        return f"{sentence}, of which a sum over the named features makes up {percent(share)}{ends}."
 
 
 @one_name

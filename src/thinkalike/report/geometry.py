@@ -54,11 +54,14 @@ def _row(name: str, test: GeometryTest, halved: bool, copied: bool) -> tuple[str
 
 
 def cell_certainty(comparison: Comparison) -> dict[str, dict[str, Floats]]:
-    """Measure → what is known of every pair of layers besides its value: low, high, p_block."""
+    """Measure → what is known of every pair of layers besides its value.
+
+    Its range, its p, and across halves of the sentences its value and the ceiling of that.
+    """
     found: dict[str, dict[str, Floats]] = {}
     for name, matrix in comparison.matrices.items():
         if matrix.tests:
-            known = {"low": matrix.low, "high": matrix.high, "p_block": matrix.p_block}
+            known = {key: getattr(matrix, key) for key in ("low", "high", "p_block", "across", "ceiling")}
             found[name] = {key: values for key, values in known.items() if values is not None}
     return found
 

@@ -45,15 +45,17 @@ RSA = (
     "Likeness by geometry, RSA",
     "The Spearman correlation of all distances between items in one layer with those in the other "
     "(Kriegeskorte et al. 2008). The share that the features explain comes from regressing both sets of"
-    " distance ranks on the same feature differences. Ranks are no sum over features, so they explain at "
-    "least that much.",
+    " distance ranks on the same feature differences: what the two predictions share, over what the ranks "
+    "share. Ranks are no sum over features, so that features which are all that two layers have in common "
+    "may come out below 100 %.",
 )
 RANGES = (
     "Uncertainty",
     "All ranges are of 95 % and over other sentences like these: everything is computed again without each "
-    "tenth of the sentences (jackknife). The ceiling of a τ_w is what two layers alike in truth would reach "
-    "with so many sentences: from the τ_w of profiles of halves of the sentences, stepped up by Spearman and "
-    "Brown.",
+    "tenth of the sentences (jackknife). τ_w jumps where two features change places; its ranges, and whether "
+    "two pairs are tied, come from importances with noise of the size that the jackknife found. The ceiling "
+    "of a τ_w is what two layers alike in truth would reach with so many sentences: from the τ_w of profiles "
+    "of halves of the sentences, stepped up by Spearman and Brown.",
 )
 MAPS = (
     "Maps",

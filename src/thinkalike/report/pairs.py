@@ -70,6 +70,7 @@ def pair_data(comparison: Comparison) -> Json:
         "p_block": (matrix.p_block, 6),  # to tell what is below 0.0001
         "low": (matrix.low, 3),
         "high": (matrix.high, 3),
+        "ceiling": (matrix.ceiling, 3),
         "share": (comparison.explained_share, 4),
         "share_low": (None if comparison.explained_range is None else comparison.explained_range[0], 4),
         "share_high": (None if comparison.explained_range is None else comparison.explained_range[1], 4),

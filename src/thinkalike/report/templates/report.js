@@ -105,8 +105,15 @@ const Report = (() => {
   function explained(share, value, i, j) {
     const [low, high] = [entry(data.share_low, i, j), entry(data.share_high, i, j)];
     const range = known(low) && known(high) ? ` (${fixed(100 * low, 0)} to ${fixed(100 * high, 0)} %)` : "";
-    if (share >= 0 && share <= 1) return `the features explain at least ${fixed(100 * share, 0)} %${range} of it`;
+    if (share >= 0 && share <= 1) return `a sum over the features makes up ${fixed(100 * share, 0)} %${range} of it`;
     return `a sum over the features alone would give ${fixed(share * value)}, what it leaves ${fixed((1 - share) * value)}`;
+  }
+
+  const after = (joint, text) => (text ? joint + text : "");
+
+  function ceilingOf(ceilings, i, j) {
+    const ceiling = i === j ? null : entry(ceilings, i, j);
+    return known(ceiling) ? `layers alike in truth would reach ${fixed(ceiling)}` : "";
   }
 
   function numbers(i, j) {
@@ -115,7 +122,7 @@ const Report = (() => {
     if (known(tau)) {
       const [low, high] = [entry(data.low, i, j), entry(data.high, i, j)];
       const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
-      lines.push([fixed(tau), `likeness by features, weighted τ${range}`]);
+      lines.push([fixed(tau), `likeness by features, weighted τ${range}${after("; ", ceilingOf(data.ceiling, i, j))}`]);
     }
     const p = entry(data.p_block, i, j);
     if (known(p) && i !== j) {
@@ -129,7 +136,9 @@ const Report = (() => {
       const [low, high, p] = [entry(sure.low, i, j), entry(sure.high, i, j), entry(sure.p_block, i, j)];
       const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
       const chance = known(p) ? `; ${pText(p)} that chance gives so much, corrected for all pairs of layers` : "";
-      const part = range + chance + (known(share) ? `; ${explained(share, value, i, j)}` : "");
+      const across = entry(sure.across, i, j);
+      const halves = known(across) ? `; ${fixed(across)} when no sentence is shown to both${after(", where ", ceilingOf(sure.ceiling, i, j))}` : "";
+      const part = range + halves + chance + (known(share) ? `; ${explained(share, value, i, j)}` : "");
       const what = data.kinds[measure] === "distance" ? "distance" : "likeness";
       lines.push([fixed(value), `${what} by geometry, ${data.labels[measure]}${part}`]);
     }
