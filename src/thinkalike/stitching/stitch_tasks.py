@@ -219,7 +219,7 @@ def _read_material(folder: Path) -> Material:
 def _write_answer(task: StitchTask, made: Stitched) -> None:
     own = made.judged.own
     arrays: dict[str, np.ndarray] = {"own": np.stack([own.loss, own.correct, own.count])}
-    about: Json = {"key": task.key, "stitches": [list(stitch) for stitch in task.stitches], "trained": []}
+    trainings: list[Json] = []
     for number, stitch in enumerate(task.stitches):
         scores, check = made.judged.stitched[stitch], asdict(made.judged.checks[stitch])
         arrays[f"{number}/scores"] = np.stack([scores.loss, scores.correct, scores.count])
@@ -229,7 +229,9 @@ def _write_answer(task: StitchTask, made: Stitched) -> None:
         if stitch in made.trained:
             one = made.trained[stitch]  # whose losses may be infinite, so they are kept as an array
             arrays[f"{number}/losses"] = np.array([loss for _, _, loss in one.curve])
-            about["trained"].append({**asdict(one), "curve": [row[:2] for row in one.curve]})
+            trainings.append({**asdict(one), "curve": [row[:2] for row in one.curve]})
+    stitches = [list(stitch) for stitch in task.stitches]
+    about: Json = {"key": task.key, "stitches": stitches, "trained": trainings}
     write_arrays(arrays, task.answer, about=about)
 
 
