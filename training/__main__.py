@@ -1,7 +1,7 @@
 """`python -m training NAME --text FOLDER --out DIR`: train a nano model, or resume.
 
-Also `collect` (packages → a folder of text), `evaluate` (the cards' figures from the shipped weights) and
-`names`. docs/models.md tells the whole way.
+Also `collect` (packages → a folder of text), `evaluate` (the cards' figures from the shipped weights),
+`fingerprints` (those of the bundled models, anew) and `names`. docs/models.md tells the whole way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from thinkalike.errors import ThinkalikeError
 from training.plans import PLANS, plan
 
-COMMANDS = ("collect", "evaluate", "names")
+COMMANDS = ("collect", "evaluate", "fingerprints", "names")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,6 +64,12 @@ def _run(given: argparse.Namespace) -> int:
         from training.recheck import recheck
 
         return recheck(given.models, n_tokens=given.tokens, corpus=given.corpus)
+    if given.what == "fingerprints":
+        from training.fingerprints import write_fingerprints, write_pairs
+
+        write_pairs()
+        write_fingerprints()
+        return 0
     plan(given.what)
     from training.pipeline import train_model
 

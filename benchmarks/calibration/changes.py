@@ -189,7 +189,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     ),
     "diff-planted": (
         {world.about: partial(planted_change, world, k) for k, world in enumerate(WORLDS)},
-        200,
+        100,
     ),
     "diff-size": ({f"gain {gain}": partial(change_of_a_size, k) for k, gain in enumerate(GAINS)}, 100),
     "diff-trace": (trace_without_change, 400),

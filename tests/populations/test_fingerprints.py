@@ -139,7 +139,7 @@ def _changed(data: bytes, change: Callable[[dict[str, np.ndarray], dict[str, obj
 
 
 STRANGE = {
-    "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 2 was expected"),
+    "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 3 was expected"),
     "other stimuli": (lambda a, w: w.update(stimuli_digest="0" * 64), "that this version does not have"),
     "escape codes": (lambda a, w: w.update(system="gpt\x1b[2J"), "words with control characters"),
     "codes in facts": (lambda a, w: w.update(facts={"family": ["\x07"]}), "control characters"),
@@ -149,7 +149,7 @@ STRANGE = {
     "another shape": (lambda a, w: a.update(importance=np.zeros((1, 2, 3))), "importance is float64"),
     "infinite": (lambda a, w: a.update(scores=a["scores"] + np.inf), "scores is float64"),
     "another kind": (lambda a, w: a.update(gram=a["gram"].astype(float)), "gram is float64"),
-    "out of range": (lambda a, w: a.update(gram=np.full_like(a["gram"], -128)), "out of range"),
+    "out of range": (lambda a, w: a.update(gram=np.full_like(a["gram"], 25)), "out of range"),
     "too large": (lambda a, w: a.update(more=np.zeros(10_000_000)), "bytes when unpacked, at most"),
 }
 
@@ -187,15 +187,31 @@ def test_a_changed_byte_is_seen(fingerprints: dict[str, Fingerprint], tmp_path: 
         Fingerprint.load(tmp_path / "none.npz")
 
 
-def test_a_single_layer_comes_back_as_it_was() -> None:
-    """Noise, which nothing packs: the largest that a layer can be, 20.3 kB."""
-    X = np.random.default_rng(0).normal(size=(500, 12))
-    made = ta.fingerprint({1: X}, "sentences-1", name="noise")
+@pytest.mark.parametrize("n_layers", [1, 2, 3])
+def test_noise_takes_no_more_and_comes_back_as_it_was(n_layers: int) -> None:
+    """Nothing packs noise, and its layers foretell nothing of one another: the largest that layers can be."""
+    rng = np.random.default_rng(0)
+    made = ta.fingerprint(
+        {k: rng.normal(size=(500, 12)) for k in range(n_layers)}, "sentences-1", name="noise"
+    )
+    real = ta.Atlas(stimuli="sentences-1")["nano-bert"]  # whose words are many
+    made = replace(made, facts=real.facts, profile=replace(made.profile, metadata=real.profile.metadata))
     data = fingerprint_bytes(made)
-    assert len(data) < 20_500
+    assert len(data) < 20_000 * len(made.layers)
     again = fingerprint_from(data, "noise.npz").sketch
     for field in ("ranks", "gram", "together"):
         np.testing.assert_array_equal(getattr(again, field), getattr(made.sketch, field))
+
+
+def test_a_fingerprint_does_not_say_where_things_lie(
+    fingerprints: dict[str, Fingerprint], tmp_path: Path
+) -> None:
+    """It is published: no folder of the machine that made it."""
+    made = fingerprints["nano-pythia-64"]
+    assert "/" not in json.dumps(dict(made.profile.metadata))
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(size=(500, 4)))
+    of_a_file = ta.fingerprint(tmp_path / "mine.npy", "sentences-1")
+    assert str(tmp_path) not in str(unpacked_arrays(fingerprint_bytes(of_a_file))[1])
 
 
 def test_ranks_of_all_layers_come_back_whatever_they_are(fingerprints: dict[str, Fingerprint]) -> None:

@@ -26,7 +26,7 @@ from thinkalike.populations.sketch import GRAM_LEVELS, RANK_LEVELS, Sketch
 from thinkalike.provenance import versions
 from thinkalike.types import Json, Value
 
-FORMAT = 2
+FORMAT = 3
 SUFFIX = ".npz"
 MOST_BYTES = 64_000_000
 """Of a file, unfolded: 2,000 layers and more"""
@@ -149,7 +149,7 @@ def _sketch(arrays: Arrays, name: str, n_layers: int) -> Sketch:
     leaning = _codes(arrays, "leaning", np.int32, (n_layers + 1,))
     together = ((left + _guessed(ranks, leaning)) % RANK_LEVELS).astype(np.uint8)
     gram = _codes(arrays, "gram", np.int8, (n_layers, len(pairs.products)))
-    if (gram < -GRAM_LEVELS).any():
+    if (np.abs(gram.astype(np.int64)) > GRAM_LEVELS).any():
         raise ValueError("Gram entries out of range")
     return Sketch(ranks, gram, together)
 

@@ -24,9 +24,9 @@ from thinkalike.pairs.pairset import Pairs
 from thinkalike.populations.reference_sets import FOLDER
 from thinkalike.stimuli.table import Stimuli
 
-RANKED = 14_000
+RANKED = 13_000
 """Pairs whose distances are kept"""
-PRODUCTS = 9_000
+PRODUCTS = 11_500
 """Pairs whose Gram entries are kept"""
 EVENLY = 0.5
 """Share of the latter that is drawn evenly: no pair weighs more than twice as much as it would"""

@@ -1,7 +1,7 @@
 r"""The geometry of a layer in a few kilobytes: its distances and Gram entries at a fixed set of pairs.
 
 The pairs are the same for every model (`pair_design`). Kept are, for each layer, the rank of the distance of
-a pair in 16 steps, and its entry of the U-centred Gram matrix in 255 steps that are finer near 0. From these
+a pair in 16 steps, and its entry of the U-centred Gram matrix in 49 steps that are finer near 0. From these
 
     RSA = the correlation of ranks over pairs,   CKA = Σ w ab / √(Σ w a² Σ w b²) of Gram entries over pairs,
 
@@ -26,8 +26,8 @@ from thinkalike.pairs.ranks import centred_ranks, sort_distances
 from thinkalike.populations.pair_design import SketchPairs
 
 RANK_LEVELS = 16
-GRAM_LEVELS = 127
-"""To either side of 0"""
+GRAM_LEVELS = 24
+"""To either side of 0: with five times as many CKA is hardly nearer, and each entry takes two bits more"""
 
 Codes = npt.NDArray[np.uint8]
 SignedCodes = npt.NDArray[np.int8]
@@ -40,7 +40,7 @@ class Sketch:
     ranks: Codes = field()
     """(n_layers, n_ranked) 0 … 15, the nearest pairs 0"""
     gram: SignedCodes = field()
-    """(n_layers, n_products) −127 … 127, in units of the layer's largest entry, roots taken"""
+    """(n_layers, n_products) −24 … 24, in units of the layer's largest entry, roots taken"""
     together: Codes = field()
     """(n_ranked,) ranks of the distances in all blocks side by side"""
 
