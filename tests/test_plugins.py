@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,24 @@ def test_a_registry_is_a_mapping() -> None:
     assert len(table) == 3
     table.unregister("blue")
     assert list(table) == ["red", "green"]
+
+
+def test_who_asks_while_plugins_are_looked_for_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = colours()
+    asked: list[Future[int]] = []
+
+    class SlowPlugin:
+        name, value = "blue", "slow:blue"
+
+        def load(self) -> int:
+            asked.append(pool.submit(table.__getitem__, "blue"))
+            wait(asked, timeout=0.2)  # without waiting, the other thread would have been told no by then
+            return 3
+
+    monkeypatch.setattr("thinkalike.registry.entry_points", lambda group: [SlowPlugin()])
+    with ThreadPoolExecutor(1) as pool:
+        assert table["blue"] == 3
+        assert asked[0].result() == 3
 
 
 def test_what_a_registry_refuses() -> None:

@@ -14,14 +14,17 @@ The command line, the lists in the docs, "did you mean" and the tests of invaria
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from thinkalike.errors import InvalidInput, UnknownName
 
 Entry = TypeVar("Entry")
+
+_LOOKING = threading.RLock()  # whoever asks while another thread looks waits for what it finds
 
 
 class UnknownEntry(UnknownName, KeyError):
@@ -108,16 +111,20 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def _look_for_plugins(self) -> None:
         """Once, and only when someone asks for more than our own."""
-        if self._looked:
-            return
-        self._looked = True
-        for found in entry_points(group=self.group):
-            try:
-                self.register(found.name, found.load())
-            except Exception as error:
-                warnings.warn(
-                    f"The {self.what} {found.name!r} of the plug-in {found.value} cannot be used "
-                    f"({type(error).__name__}: {error}). The rest works.",
-                    PluginWarning,
-                    stacklevel=3,
-                )
+        with _LOOKING:
+            if self._looked:
+                return
+            self._looked = True
+            for found in entry_points(group=self.group):
+                self._add_plugin(found)
+
+    def _add_plugin(self, found: EntryPoint) -> None:
+        try:
+            self.register(found.name, found.load())
+        except Exception as error:
+            warnings.warn(
+                f"The {self.what} {found.name!r} of the plug-in {found.value} cannot be used "
+                f"({type(error).__name__}: {error}). The rest works.",
+                PluginWarning,
+                stacklevel=4,
+            )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines import files
 from thinkalike.cli.boundary import run as run_command
-from thinkalike.cli.finished import AGAIN
+from thinkalike.cli.record import AGAIN
 
 TWO = ["nano-gelu-3l", "nano-solu-3l"]
 BESIDE = ("log.txt", "command.toml")
