@@ -14,10 +14,10 @@ from thinkalike.errors import InvalidInput
 from thinkalike.recipes import reproduce
 from thinkalike.recipes.findings import Findings
 from thinkalike.recipes.salle2024_causal import SCALES
+from thinkalike.recipes.salle2024_causal.changed_states import ask_sentences, ask_text
 from thinkalike.recipes.salle2024_causal.experiment import judge
 from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
-from thinkalike.recipes.salle2024_causal.scoring import ask_sentences, ask_text
 from thinkalike.systems import bundled
 from thinkalike.systems.likelihood import causal_log_probabilities, sentence_log_probability
 from thinkalike.systems.stack import layers_of

@@ -19,6 +19,7 @@ from thinkalike.recipes.brown2023_generalization.choice import (
     directed_means,
     plant,
 )
+from thinkalike.recipes.brown2023_generalization.classifier_cka import equal_layers
 from thinkalike.recipes.brown2023_generalization.classifiers import (
     Questions,
     accuracy,
@@ -35,7 +36,6 @@ from thinkalike.recipes.brown2023_generalization.data import (
     dealt,
     right_classes,
 )
-from thinkalike.recipes.brown2023_generalization.geometry import equal_layers
 from thinkalike.recipes.brown2023_generalization.population import questions_digest
 from thinkalike.systems.batch import Batch
 

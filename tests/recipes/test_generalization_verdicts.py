@@ -13,8 +13,8 @@ from scipy.stats import ttest_ind
 from thinkalike.inference.groups import compare_groups
 from thinkalike.recipes.brown2023_generalization import SCALES
 from thinkalike.recipes.brown2023_generalization.choice import GENERALIZING, HEURISTIC, Choice
+from thinkalike.recipes.brown2023_generalization.classifier_cka import PAPER_VARIANT, VARIANTS, Geometry
 from thinkalike.recipes.brown2023_generalization.experiment import judge
-from thinkalike.recipes.brown2023_generalization.geometry import PAPER_VARIANT, VARIANTS, Geometry
 from thinkalike.recipes.brown2023_generalization.measured import Measured
 from thinkalike.recipes.brown2023_generalization.population import PLANTED, SEEDS, Population
 from thinkalike.recipes.brown2023_generalization.rules import RULES, planted

@@ -90,18 +90,7 @@ def probes_beside_profile(
         except InvalidInput as error:
             columns |= {"why_not": str(error)}
         tables.append(pd.DataFrame(columns))
-    order = [
-        "layer",
-        "feature",
-        "importance",
-        "probe",
-        "control",
-        "selectivity",
-        "chance",
-        "score",
-        "why_not",
-    ]
-    return pd.concat(tables, ignore_index=True).reindex(columns=order)
+    return pd.concat(tables, ignore_index=True).reindex(columns=list(COLUMNS))
 
 
 def _columns(found: ProbeResult) -> dict[str, object]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from thinkalike.addresses import is_local
@@ -19,14 +21,17 @@ from thinkalike.comparison.run_plan import RunPlan, Step
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.machine import available_memory, cache_directory, free_disk
 from thinkalike.options import refuse_other_names
-from thinkalike.stimuli.text import read_documents, split_of
+from thinkalike.stimuli.text import PackedText, read_documents, split_of
 from thinkalike.stitching.examples import LabelledTexts
+from thinkalike.stitching.material import RunningText, Text
 from thinkalike.stitching.result import StitchResult
 from thinkalike.stitching.run import TOKENS_AT_ONCE, stitch
 from thinkalike.stitching.task import TaskFit
 from thinkalike.streaming.over_text import count_batches, stream_cka
+from thinkalike.systems.batch import Document
 from thinkalike.systems.system import open_system
 
+Place = str | os.PathLike[str] | None
 SMALL_FILES = 2 << 20
 FEW_BATCHES, MORE_BATCHES = 2, 8
 FEW_STEPS, MORE_STEPS = 2, 8
@@ -35,7 +40,11 @@ SAMPLE = 20_000
 
 
 def plan_cka(
-    models: Sequence[str] | Mapping[str, str], text: Any, *, out: Any = None, **options: Any
+    models: Sequence[str] | Mapping[str, str],
+    text: str | Path | Sequence[Document] | PackedText,
+    *,
+    out: Place = None,
+    **options: Any,
 ) -> RunPlan:
     """What `stream_cka` will take at most: it may be precise enough before."""
     _refuse_unknown(options, stream_cka)
@@ -43,7 +52,7 @@ def plan_cka(
     available, together = count_batches(models, text, **options)
     most = min(most, available)
 
-    def run(batches: int) -> Callable[[], Any]:
+    def run(batches: int) -> Callable[[], object]:
         return lambda: stream_cka(models, text, max_batches=max(batches, 1), **options)
 
     few, more = (min(together * batches, most) for batches in (FEW_BATCHES, MORE_BATCHES))
@@ -55,7 +64,7 @@ def plan_cka(
     return _plan([step], out)
 
 
-def plan_stitch(models: Sequence[str], text: Any, *, out: Any = None, **options: Any) -> RunPlan:
+def plan_stitch(models: Sequence[str], text: Text, *, out: Place = None, **options: Any) -> RunPlan:
     """What `stitch` will take at most: a fit by task loss may stop before its last step."""
     _refuse_unknown(options, stitch)
     if len(models) != 2:
@@ -73,7 +82,7 @@ def plan_stitch(models: Sequence[str], text: Any, *, out: Any = None, **options:
         return lambda: stitch(bottom, top, given, fit=own, max_tokens=tokens, **options)
 
     found = run(few)()
-    total = min(most, _tokens(text, top, options, most)) if not isinstance(text, LabelledTexts) else most
+    total = most if isinstance(text, LabelledTexts) else min(most, _tokens(text, top, options, most))
     once = _seconds(run(few))
     small, large = (sum(one.settings["tokens"].values()) for one in (found, run(2 * few)()))
     a_token = max(_seconds(run(2 * few)) - once, 0.0) / max(large - small, 1)
@@ -108,14 +117,14 @@ def _few_tokens(bottom: str, options: Mapping[str, Any]) -> int:
     return max(3 * options.get("tokens_at_once", TOKENS_AT_ONCE), 4 * int(width or 0))
 
 
-def _part(text: Any, few: int, tokens: int) -> Any:
+def _part(text: Text, few: int, tokens: int) -> Text:
     """Of labelled texts so many as have about the same share; running text is cut by the call itself."""
     if not isinstance(text, LabelledTexts):
         return text
     return text.subset(range(min(len(text), max(16, len(text) * tokens // (4 * few)))))
 
 
-def _tokens(text: Any, model: str, options: Mapping[str, Any], most: int) -> int:
+def _tokens(text: RunningText, model: str, options: Mapping[str, Any], most: int) -> int:
     """About how many tokens the text has, up to `most`."""
     enough, characters, sample = 8 * most, 0, ""
     for _, document in itertools.chain(
@@ -129,7 +138,7 @@ def _tokens(text: Any, model: str, options: Mapping[str, Any], most: int) -> int
     return round(characters * len(tokenizer(sample)["input_ids"]) / max(len(sample), 1))
 
 
-def _texts(text: Any, options: Mapping[str, Any]) -> list[Any]:
+def _texts(text: RunningText, options: Mapping[str, Any]) -> list[RunningText]:
     return [one for one in (text, options.get("test")) if one is not None]
 
 
@@ -148,7 +157,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _plan(steps: list[Step], out: Any) -> RunPlan:
+def _plan(steps: list[Step], out: Place) -> RunPlan:
     place = str(out) if out is not None else cache_directory()
     free = available_memory()
     return RunPlan(

@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations_with_replacement
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -138,7 +139,8 @@ def relabelling_test(
             p_block[in_a, in_b] = np.where(kept[a, b], null.p_of(of_strengths[in_a, in_b]), np.nan)
             p_block[in_b, in_a] = p_block[in_a, in_b].T
             blocks[a, b] = _tested(blocks[a, b], null, exact=strengths.shape[1] <= ENUMERATED)
-    return Inference(p_block=p_block, blocks=_correct_for_pairs_of_systems(list(blocks.values())))
+    corrected = corrected_for_pairs(list(blocks.values()), {"p_mean": "q", "p_maximum": "q_maximum"})
+    return Inference(p_block=p_block, blocks=corrected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +200,34 @@ def _tested(block: BlockTest, null: _BlockNull, *, exact: bool) -> BlockTest:
     )
 
 
-def _correct_for_pairs_of_systems(blocks: Sequence[BlockTest]) -> tuple[BlockTest, ...]:
-    between = [k for k, block in enumerate(blocks) if block.a != block.b and np.isfinite(block.p_mean)]
-    means, maxima = (
-        dict(zip(between, false_discovery_control([getattr(blocks[k], p) for k in between]), strict=True))
-        for p in ("p_mean", "p_maximum")
-    )
-    return tuple(
-        replace(block, q=float(means[k]), q_maximum=float(maxima[k])) if k in means else block
-        for k, block in enumerate(blocks)
-    )
+class OfTwoSystems(Protocol):
+    """A test of two systems, a dataclass."""
+
+    @property
+    def a(self) -> str: ...
+    @property
+    def b(self) -> str: ...
+    @property
+    def p_mean(self) -> float: ...
+
+
+Tested = TypeVar("Tested", bound=OfTwoSystems)
+
+
+def corrected_for_pairs(tests: Sequence[Tested], names: Mapping[str, str]) -> tuple[Tested, ...]:
+    """With q, which is corrected for how many pairs of different systems were asked (Benjamini–Hochberg).
+
+    Parameters
+    ----------
+    names : the field of a p → the field of its q.
+    """
+    between = [k for k, one in enumerate(tests) if one.a != one.b and np.isfinite(one.p_mean)]
+    if not between:
+        return tuple(tests)
+    found = list(tests)
+    for p, q in names.items():
+        for k, value in zip(
+            between, false_discovery_control([getattr(tests[k], p) for k in between]), strict=True
+        ):
+            found[k] = replace(found[k], **{q: float(value)})  # type: ignore[type-var]
+    return tuple(found)

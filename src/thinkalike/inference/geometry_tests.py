@@ -13,8 +13,8 @@ from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
+from thinkalike.inference.block_tests import corrected_for_pairs
 from thinkalike.inference.jackknife import Range, jackknife_range
 from thinkalike.inference.null_calibration import Calibrated, calibrate
 from thinkalike.labels import Floats, Layer, Row, span_of, systems_of
@@ -144,7 +144,7 @@ def geometry_tests(
             cells.p_block[place] = corrected
             cells.p_block[place[::-1]] = corrected.T if symmetric else _other_way(null, place, kept, distance)
         tests.append(test)
-    return cells, _corrected(tests)
+    return cells, corrected_for_pairs(tests, {"p_mean": "q", "p_best": "q_best"})
 
 
 def correlation_range(value: Floats, without: Floats) -> Range:
@@ -207,16 +207,3 @@ def _by_best(observed: Floats, drawn: Floats, kept: Floats, distance: bool) -> C
 def _other_way(null: Null, place: tuple[slice, slice], kept: Floats, distance: bool) -> Floats:
     """The same for the block with its systems the other way round."""
     return _by_best(null.observed[place[::-1]], null.values[:, place[1], place[0]], kept.T, distance).p
-
-
-def _corrected(tests: Sequence[GeometryTest]) -> tuple[GeometryTest, ...]:
-    """With q over the pairs of systems."""
-    between = [k for k, test in enumerate(tests) if test.a != test.b and np.isfinite(test.p_mean)]
-    means, bests = (
-        dict(zip(between, false_discovery_control([getattr(tests[k], p) for k in between]), strict=True))
-        for p in ("p_mean", "p_best")
-    )
-    return tuple(
-        replace(test, q=float(means[k]), q_best=float(bests[k])) if k in means else test
-        for k, test in enumerate(tests)
-    )

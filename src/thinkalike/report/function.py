@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from thinkalike.charts.stitching import CEILING, FLOOR, penalty_lines, penalty_matrix
-from thinkalike.charts.theme import LIGHT, Theme
+from thinkalike.charts.theme import LIGHT, Data, Theme
 from thinkalike.comparison.chart_tables import measure_name, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import FEATURES
@@ -204,7 +203,7 @@ def _cells(views: ThreeViews, view: str) -> pd.DataFrame:
     return pd.DataFrame(rows).dropna(subset="value", ignore_index=True)
 
 
-def _matrix(views: ThreeViews, view: str, data: Any, theme: Theme) -> alt.LayerChart:
+def _matrix(views: ThreeViews, view: str, data: Data, theme: Theme) -> alt.LayerChart:
     values = views.values[view][np.isfinite(views.values[view])]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     domains = {FEATURES: (-1.0, 1.0), FUNCTION: (min(0.0, low), max(high, 0.05))}
@@ -221,7 +220,7 @@ def _matrix(views: ThreeViews, view: str, data: Any, theme: Theme) -> alt.LayerC
     )
 
 
-def _lines(result: StitchResult, table: pd.DataFrame, data: Any, theme: Theme) -> alt.LayerChart:
+def _lines(result: StitchResult, table: pd.DataFrame, data: Data, theme: Theme) -> alt.LayerChart:
     present = list(dict.fromkeys(table["series"]))
     return penalty_lines(
         data,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from thinkalike.stitching.examples import Examples, LabelledTexts, labelled_exam
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.system import System
 
-Text = str | Path | Sequence[str] | LabelledTexts
+RunningText = str | Path | Sequence[str]
+Text = RunningText | LabelledTexts
 
 CHARACTERS_OF_A_TOKEN = 8  # more than any tokenizer has on English; only bounds what is read
 FEWEST_UNITS = 8  # documents to resample; with fewer, passages are
@@ -115,15 +115,20 @@ def _by_passages(
     return _material(packed, top, *note)
 
 
-def _labelled(data: Any, test: Any, top: System, parts: Sequence[str], length: int, seed: int) -> Material:
-    given = [one for one in (data, test) if one is not None]
-    if top.task != "classification" or not all(isinstance(one, LabelledTexts) for one in given):
+def _labelled(
+    data: Text, test: Text | None, top: System, parts: Sequence[str], length: int, seed: int
+) -> Material:
+    if (
+        top.task != "classification"
+        or not isinstance(data, LabelledTexts)
+        or not (test is None or isinstance(test, LabelledTexts))
+    ):
         raise InvalidInput(
             f"Labelled texts are for sequence classifiers, and {top.name} is a {top.task} model: give "
             "running text, or two …ForSequenceClassification models."
         )
     n_classes = int(getattr(top.model.config, "num_labels", 0))
-    for one in given:
+    for one in (data,) if test is None else (data, test):
         worst = max(one.labels) if min(one.labels) >= 0 else min(one.labels)
         if not 0 <= worst < n_classes:
             raise InvalidInput(
@@ -145,7 +150,7 @@ def _labelled(data: Any, test: Any, top: System, parts: Sequence[str], length: i
     return Material(made["test"], made.get("fit"), made.get("validation"), "examples")
 
 
-def _documents(text: Any, split: Split | None, max_tokens: int) -> list[str]:
+def _documents(text: RunningText, split: Split | None, max_tokens: int) -> list[str]:
     """As many documents as `max_tokens` can need."""
     enough = max_tokens * CHARACTERS_OF_A_TOKEN
     found: list[str] = []

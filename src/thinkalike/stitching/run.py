@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -193,7 +193,7 @@ def _how(kind: str, fit: Fit | TaskFit | None) -> tuple[TaskFit | None, Fit]:
     """The settings of a fit by task loss, if it is one, and the name of the fit."""
     get_kind(kind)
     how = fit if isinstance(fit, TaskFit) else TaskFit() if fit == "task" else None
-    name: Any = "task" if how is not None else fit
+    name: Fit | None = "task" if isinstance(fit, TaskFit) else fit
     if name is None:
         name = "none" if kind == "identity" else "least-squares"
     if name not in FITS:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from thinkalike.recipes.brown2023_generalization.captions import group_figures, spread_figure
 from thinkalike.recipes.brown2023_generalization.choice import (
     GENERALIZING,
     HEURISTIC,
     Choice,
     chance_gaps,
 )
-from thinkalike.recipes.brown2023_generalization.drawing import group_figures, spread_figure
 from thinkalike.recipes.brown2023_generalization.measured import Measured, measure
 from thinkalike.recipes.brown2023_generalization.population import (
     PLANTED,

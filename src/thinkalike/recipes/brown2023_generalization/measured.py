@@ -13,8 +13,8 @@ from thinkalike.labels import Floats
 from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_generalization.barriers import barriers
 from thinkalike.recipes.brown2023_generalization.choice import Choice
+from thinkalike.recipes.brown2023_generalization.classifier_cka import Geometry, between, geometries
 from thinkalike.recipes.brown2023_generalization.classifiers import Bools, Questions, sets_of
-from thinkalike.recipes.brown2023_generalization.geometry import Geometry, between, geometries
 from thinkalike.recipes.brown2023_generalization.identity import common_depth, penalties, stitched_right
 from thinkalike.recipes.brown2023_generalization.population import Population
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings

@@ -14,8 +14,8 @@ from thinkalike.inference.clusters import cluster_models
 from thinkalike.inference.groups import compare_groups
 from thinkalike.labels import Floats
 from thinkalike.recipes.brown2023_generalization.choice import GROUPS
+from thinkalike.recipes.brown2023_generalization.classifier_cka import PAPER_VARIANT
 from thinkalike.recipes.brown2023_generalization.classifiers import Bools, sets_of
-from thinkalike.recipes.brown2023_generalization.geometry import PAPER_VARIANT
 from thinkalike.recipes.brown2023_generalization.measured import Measured
 from thinkalike.recipes.brown2023_generalization.rules import APART, EARLY, LATE, LEARNT
 from thinkalike.recipes.effects import CONFIDENCE, Effect, median_range

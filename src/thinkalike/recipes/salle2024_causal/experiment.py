@@ -19,11 +19,11 @@ from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import Effect, effects_over
 from thinkalike.recipes.findings import Findings, Statement, Table, decided
 from thinkalike.recipes.places import identity, locate, require
+from thinkalike.recipes.salle2024_causal.changed_states import Asked, Change, ask_sentences, ask_text
 from thinkalike.recipes.salle2024_causal.figures import causal_figures
 from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.recipes.salle2024_causal.scales import CausalSettings
-from thinkalike.recipes.salle2024_causal.scoring import Asked, Change, ask_sentences, ask_text
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.minimal_pairs import minimal_pairs
 from thinkalike.stimuli.table import Stimuli

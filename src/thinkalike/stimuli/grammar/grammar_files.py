@@ -12,8 +12,8 @@ from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.files import write_bytes
 from thinkalike.stimuli.grammar.domain import Domain, read_domain
+from thinkalike.stimuli.grammar.grammar_rules import Rule, read_rules
 from thinkalike.stimuli.grammar.lexicon import LexicalCategory, read_lexicon, words_of
-from thinkalike.stimuli.grammar.rules import Rule, read_rules
 from thinkalike.stimuli.grammar.sentence_frames import Frame, make_frames
 from thinkalike.stimuli.grammar.source import Source, read_source
 

@@ -13,8 +13,8 @@ from math import prod
 
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.grammar.domain import NONE, Domain
+from thinkalike.stimuli.grammar.grammar_rules import Rule, Symbol, bindings, requests
 from thinkalike.stimuli.grammar.lexicon import Form, LexicalCategory
-from thinkalike.stimuli.grammar.rules import Rule, Symbol, bindings, requests
 
 MOST_FRAMES = 200_000
 """Each is held in memory."""

@@ -13,7 +13,7 @@ from thinkalike.inference.clusters import Clusters, cluster_models
 from thinkalike.inference.groups import compare_groups
 from thinkalike.recipes.brown2023_generalization import figures
 from thinkalike.recipes.brown2023_generalization.choice import Choice, directed_means
-from thinkalike.recipes.brown2023_generalization.geometry import CLEAN_VARIANT, PAPER_VARIANT
+from thinkalike.recipes.brown2023_generalization.classifier_cka import CLEAN_VARIANT, PAPER_VARIANT
 from thinkalike.recipes.brown2023_generalization.population import SEEDS
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
 from thinkalike.recipes.brown2023_generalization.verdicts import Groups
