@@ -179,8 +179,8 @@ def _weights_file(path: Path) -> Path:
     # SAELens keeps statistics of the training in a file of its own.
     found = [file for file in found if file.name != "sparsity.safetensors"]
     if len(found) != 1:
-        what = f"{len(found)} safetensors files" if path.is_dir() else "nothing"
-        raise InvalidInput(f"There is {what} at {path}: give the safetensors file of the autoencoder.")
+        what = f"There are {len(found)} safetensors files in" if path.is_dir() else "There is nothing at"
+        raise InvalidInput(f"{what} {path}: give the safetensors file of the autoencoder.")
     return found[0]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from thinkalike.activations.store import Activations
-from thinkalike.errors import InvalidInput
+from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file, name_of
-from thinkalike.types import Value
+from thinkalike.types import Facts, Value
+from thinkalike.wording import listed
 
 
 def as_activations(system: object, name: str) -> Value:
@@ -35,6 +36,25 @@ def as_stimuli(given: Stimuli | pd.DataFrame) -> Stimuli:
         return given
     named = "item" not in given and not isinstance(given.index, pd.RangeIndex)
     return Stimuli.from_table(given.rename_axis("item").reset_index() if named else given)
+
+
+def is_model(given: object) -> bool:
+    """Whether it has yet to read the stimuli: no activations, no arrays, no file of them."""
+    is_arrays = isinstance(given, (Activations, Mapping)) or hasattr(given, "shape")
+    return not is_arrays and not is_array_file(given)
+
+
+def check_extraction(extraction: Facts | None, systems: Iterable[object]) -> None:
+    """Options for reading models are options of `extract`, and stand only where there is a model."""
+    from thinkalike.activations.extraction import OPTIONS
+
+    for name in extraction or ():
+        if name not in OPTIONS:
+            raise UnknownName.among("option of extract", name, OPTIONS)
+    if extraction and not any(map(is_model, systems)):
+        raise InvalidInput(
+            f"Got {listed(list(extraction))} for reading models, and all systems are arrays: leave that out."
+        )
 
 
 def open_activations(system: object, name: str) -> Any:

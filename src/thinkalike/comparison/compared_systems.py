@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from thinkalike.activations.conversion import check_extraction
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.rundir import RunDirectory
@@ -14,7 +15,6 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.parallel import engine_for
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
-from thinkalike.wording import listed
 
 CONTROLS = ("untrained",)
 UNTRAINED_DRAWS = 10
@@ -51,13 +51,7 @@ def check_settings(
     for name in settings:
         if name in OPTIONS and name != "seed":
             raise InvalidInput(f"{name} is an option of extract: give extraction={{{name!r}: …}}.")
-    unknown = [name for name in extraction or {} if name not in OPTIONS]
-    if unknown:
-        raise UnknownName.among("option of extract", unknown[0], OPTIONS)
-    if extraction and not models_among(named):
-        raise InvalidInput(
-            f"Got {listed(list(extraction))} for reading models, and all systems are arrays: leave that out."
-        )
+    check_extraction(extraction, named.values())
     if extraction and extraction.get("autoencoder") is not None and controls is not None:
         raise InvalidInput(
             "controls='untrained' draws weights that no autoencoder was trained on: leave out one of both."

@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from thinkalike.activations.conversion import as_activations, as_stimuli, named_systems, open_activations
+from thinkalike.activations.conversion import (
+    as_activations,
+    as_stimuli,
+    check_extraction,
+    named_systems,
+    open_activations,
+)
 from thinkalike.activations.rows import counted
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.geometry_similarity import layer_measure, layers_of
@@ -86,7 +92,9 @@ def compare_with_group(
     whole_number("permutations", permutations, 19)
     shown = None if stimuli is None else as_stimuli(stimuli)
     people = group_of(subjects)
-    systems = [_model(one, name, shown, extraction) for name, one in named_systems(models).items()]
+    named = named_systems(models)
+    check_extraction(extraction, named.values())
+    systems = [_model(one, name, shown, extraction) for name, one in named.items()]
     _check_items(people[0], systems, shown)
     if measure == "features":
         if shown is None:

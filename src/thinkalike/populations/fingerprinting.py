@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from thinkalike.activations.conversion import is_array_file, name_of, open_activations
+from thinkalike.activations.conversion import check_extraction, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparing import RESAMPLES
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
-from thinkalike.errors import UnknownName
 from thinkalike.options import one_name
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.pair_design import sketch_pairs
@@ -101,11 +100,9 @@ def _activations(
     extraction: Mapping[str, Any],
 ) -> tuple[Activations, Json]:
     """The activations, and the facts that the model's configuration knows."""
-    from thinkalike.activations.extraction import OPTIONS, extract
+    from thinkalike.activations.extraction import extract
 
-    for option in extraction:
-        if option not in OPTIONS:
-            raise UnknownName.among("option of extract", option, OPTIONS)
+    check_extraction(extraction, [model])
     if isinstance(model, (Activations, Mapping)) or hasattr(model, "shape"):
         return open_activations(model, name or str(getattr(model, "system", "array"))), {}
     if is_array_file(model):
