@@ -27,6 +27,7 @@ ORDER = [
     "ownership",
     "lazy",
     "provenance",
+    "saving",
     "parallel",
     "registry",
     "labels",

@@ -52,6 +52,9 @@ class Controls:
     geometry: SimilarityMatrix | None = None
     """The same by RSA, from a sample of the pairs of items; None in runs that kept none"""
 
+    def __repr__(self) -> str:
+        return f"Controls({', '.join(f'{name}: {len(made)}' for name, made in self.profiles.items())})"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:

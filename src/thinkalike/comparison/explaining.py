@@ -18,6 +18,7 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.weighted_tau import contributions, tau_without
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.options import one_name
+from thinkalike.saving import Kept
 from thinkalike.wording import listed, number, p_text, percent, readable, signed
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ MATTERS = 0.10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Kept):
     """Why one pair of layers is as alike as it is. Prints as a paragraph and a table.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,14 +13,22 @@ from scipy.stats import t as student
 from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
-from thinkalike.inference.over_subjects import Cluster, cluster_test, p_over_subjects, spread
+from thinkalike.inference.over_subjects import (
+    BOTH,
+    Cluster,
+    check_over,
+    cluster_test,
+    p_over_subjects,
+    spread,
+)
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.provenance import versions
-from thinkalike.types import Facts
+from thinkalike.saving import RESULT, Kept, read_result, write_result
+from thinkalike.types import Chart, Facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupComparison:
+class GroupComparison(Kept):
     """Scores of every subject with every layer of the models, and what they are worth.
 
     Attributes
@@ -74,7 +83,7 @@ class GroupComparison:
             f"{len(self.rows)} layers of models)"
         )
 
-    def table(self, *, over: str = "both") -> pd.DataFrame:
+    def table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region and layer: the mean score with its range, ceilings, and p over both and each.
 
         Parameters
@@ -82,6 +91,7 @@ class GroupComparison:
         over : {"both", "subjects", "items"}
             What the 95 % range is about: other subjects, other items, or both.
         """
+        check_over(over)
         mean = self.scores.mean(axis=0)
         low = high = np.full_like(mean, np.nan)
         if over == "subjects" or self.without is not None:
@@ -111,8 +121,8 @@ class GroupComparison:
         )
         return pd.DataFrame({"score": self.scores.ravel()}, index=index).reset_index()
 
-    def save(self, folder: str | Path) -> Path:
-        """Write group (the table), subjects (all scores) and settings.json into `folder`."""
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write group (the table), subjects (all scores), settings.json and all of it into `folder`."""
         folder = place(folder)
         tables = {"group": self.table(), "subjects": self.to_frame()}
         if self.threshold is not None:
@@ -125,11 +135,30 @@ class GroupComparison:
             "rows": self.rows,
             "settings": dict(self.settings),
             "versions": versions(),
+            "result": write_result(self, folder / RESULT),
         }
         write_json(about, folder / "settings.json")
         return folder
 
-    def difference(self, first: Row, second: Row, *, over: str = "both") -> pd.DataFrame:
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> GroupComparison:
+        """What `save` wrote."""
+        return read_result(cls, place(folder) / RESULT)
+
+    def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
+        """The mean score of every layer with its range and, as a tick, the lower ceiling of the region."""
+        from thinkalike.charts.range_charts import ranges
+        from thinkalike.charts.theme import get_theme, themed
+
+        data = self.table(over=over).rename(
+            columns={"model": "name", "region": "panel", "score": "value", "ceiling_lower": "tick"}
+        )
+        data["panel"] = data["panel"].map(str)
+        title = f"{len(self.subjects)} subjects, ranges over {over}"
+        kept = data[["name", "panel", "value", "low", "high", "tick"]]
+        return themed(ranges(kept, label=self.measure, title=title, theme=get_theme(theme)), get_theme(theme))
+
+    def difference(self, first: Row, second: Row, *, over: str = BOTH) -> pd.DataFrame:
         """By how much the first of two layers of models scores higher: mean, range, and p (two-sided).
 
         The same subjects and items are in both, so that what they share cancels.

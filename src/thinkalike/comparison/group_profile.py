@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,17 @@ from thinkalike.comparison.group_scoring import group_of
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
-from thinkalike.inference.over_subjects import Spread, spread_of_folds
+from thinkalike.inference.over_subjects import BOTH, Spread, spread_of_folds
 from thinkalike.labels import Floats, Layer
 from thinkalike.provenance import versions
+from thinkalike.saving import RESULT, Kept, read_result, write_result
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts
+from thinkalike.types import Chart, Facts
+from thinkalike.wording import readable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupProfile:
+class GroupProfile(Kept):
     """Importances and ρ of every subject, and how far their means hold.
 
     Attributes
@@ -62,7 +65,7 @@ class GroupProfile:
             f"{len(self.features)} features)"
         )
 
-    def table(self, *, over: str = "both") -> pd.DataFrame:
+    def table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region and feature: the mean importance with its 95 % range.
 
         Parameters
@@ -83,7 +86,7 @@ class GroupProfile:
             }
         )
 
-    def region_table(self, *, over: str = "both") -> pd.DataFrame:
+    def region_table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region: the mean held-out ρ with its 95 % range, and the mean ceiling."""
         mean = self.scores.mean(axis=0)
         low, high = self._spread(self.fold_scores, over).range(mean)
@@ -106,8 +109,8 @@ class GroupProfile:
         )
         return pd.DataFrame({"importance": self.importance.ravel()}, index=index).reset_index()
 
-    def save(self, folder: str | Path) -> Path:
-        """Write group, regions and subjects as tables, and settings.json, into `folder`."""
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write group, regions and subjects as tables, settings.json, and all of it into `folder`."""
         folder = place(folder)
         tables = {"group": self.table(), "regions": self.region_table(), "subjects": self.to_frame()}
         about = {
@@ -115,9 +118,25 @@ class GroupProfile:
             "subjects": self.subjects,
             "settings": dict(self.settings),
             "versions": versions(),
+            "result": write_result(self, folder / RESULT),
         }
         write_json(about, folder / "settings.json")
         return folder
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> GroupProfile:
+        """What `save` wrote."""
+        return read_result(cls, place(folder) / RESULT)
+
+    def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
+        """The mean importance of every feature with its range, one picture a region."""
+        from thinkalike.charts.range_charts import ranges
+        from thinkalike.charts.theme import get_theme, themed
+
+        data = self.table(over=over).rename(columns={"region": "panel", "importance": "value"})
+        data = data.assign(name=data.pop("feature").map(readable), panel=data["panel"].map(str))
+        title = f"{len(self.subjects)} subjects, ranges over {over}"
+        return themed(ranges(data, label="importance", title=title, theme=get_theme(theme)), get_theme(theme))
 
 
 def profile_group(

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.linalg import eigh
 
 from thinkalike.labels import Floats, Row
+from thinkalike.saving import Kept
 
 if TYPE_CHECKING:
     import altair as alt
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LayerMap:
+class LayerMap(Kept):
     """Layers placed so that distances on the map are as close as can be to 1 − similarity."""
 
     measure: str
@@ -30,7 +31,11 @@ class LayerMap:
     stress: float
     """Kruskal's stress-1: 0 is perfect, above 0.2 is poor"""
 
+    def __repr__(self) -> str:
+        return f"LayerMap({self.measure}: {len(self.rows)} layers, stress {self.stress:.2f})"
+
     def to_frame(self) -> pd.DataFrame:
+        """One row per layer."""
         return pd.DataFrame(
             {
                 "system": [row[0] for row in self.rows],
@@ -48,7 +53,7 @@ class LayerMap:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WordMaps:
+class WordMaps(Kept):
     """Classical MDS of the same words in every layer."""
 
     rows: tuple[Row, ...]
@@ -58,6 +63,9 @@ class WordMaps:
     """(n_rows, n_items, 2)"""
     explained: Floats = field()
     """(n_rows, 2) share of the variance of these items along each axis"""
+
+    def __repr__(self) -> str:
+        return f"WordMaps({len(self.items)} items in {len(self.rows)} layers)"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per layer and item."""

@@ -12,13 +12,14 @@ import pandas as pd
 from thinkalike.comparison.maps import smacof
 from thinkalike.comparison.profiles import importance_shares, relative_depth
 from thinkalike.labels import Floats
+from thinkalike.saving import Kept
 
 if TYPE_CHECKING:
     import altair as alt
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrajectoryDistances:
+class TrajectoryDistances(Kept):
     """Distances between the profile trajectories of whole systems."""
 
     systems: tuple[str, ...]
@@ -29,6 +30,9 @@ class TrajectoryDistances:
     coordinates: Floats = field()
     """(n_systems, 2) map of the systems from the warped distances"""
     stress: float
+
+    def __repr__(self) -> str:
+        return f"TrajectoryDistances({', '.join(self.systems)})"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per pair of systems."""

@@ -22,6 +22,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.groups import Labels, model_names, relabellings
 from thinkalike.labels import Floats
+from thinkalike.saving import Kept
 
 if TYPE_CHECKING:
     import altair as alt
@@ -30,7 +31,7 @@ Method = Literal["average", "complete", "single", "ward", "weighted"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clusters:
+class Clusters(Kept):
     """A partition of models, their tree, and how well the partition agrees with given groups."""
 
     systems: tuple[str, ...]
@@ -44,6 +45,10 @@ class Clusters:
     p: float
     """Share of relabellings of the models that agree at least as well"""
     settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        agrees = "" if self.groups is None else f", adjusted Rand {self.adjusted_rand:.2f} with their groups"
+        return f"Clusters({len(self.systems)} models in {self.labels.max() + 1}{agrees})"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model."""

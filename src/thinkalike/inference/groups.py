@@ -19,6 +19,7 @@ import pandas as pd
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
+from thinkalike.saving import Kept
 
 if TYPE_CHECKING:
     import altair as alt
@@ -29,7 +30,7 @@ _EQUAL = 1e-9  # levels this close are one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupComparison:
+class ModelGroups(Kept):
     """Values within and between groups of models, for the whole models or layer by layer."""
 
     systems: tuple[str, ...]
@@ -50,7 +51,7 @@ class GroupComparison:
     def __repr__(self) -> str:
         sizes = pd.Series(self.groups).value_counts(sort=False)
         named = ", ".join(f"{n} {group}" for group, n in sizes.items())
-        return f"GroupComparison({named}: {'; '.join(self._in_short())})"
+        return f"ModelGroups({named}: {'; '.join(self._in_short())})"
 
     def _in_short(self) -> Iterator[str]:
         if len(self.separation) > 1:
@@ -96,7 +97,7 @@ def compare_groups(
     n_permutations: int = 9999,
     confidence: float = 0.95,
     seed: int = 0,
-) -> GroupComparison:
+) -> ModelGroups:
     """Compare models of the same group with models of different groups.
 
     Parameters
@@ -146,7 +147,7 @@ def compare_groups(
     smallest = smallest_p(codes, len(labellings))
     if smallest > 1 - confidence + _EQUAL:
         found = [one._replace(p=np.nan, p_any=np.nan) for one in found]
-    return GroupComparison(
+    return ModelGroups(
         systems=names,
         groups=tuple(str(g) for g in groups),
         kind=kind,

@@ -27,7 +27,8 @@ from scipy.stats import t as student
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
 
-OVER = ("subjects", "items", "both")
+BOTH = "both"
+OVER = ("subjects", "items", BOTH)
 
 
 class Spread(NamedTuple):
@@ -48,6 +49,12 @@ class Spread(NamedTuple):
         return mean - reach, mean + reach
 
 
+def check_over(over: str) -> None:
+    """What ranges are about must be one of three."""
+    if over not in OVER:
+        raise InvalidInput(f"over is {over!r}: expected one of {', '.join(OVER)}.")
+
+
 def spread(scores: Floats, without: Floats | None, *, over: str, parts: int | None = None) -> Spread:
     """How far the mean over subjects may be from that of others.
 
@@ -58,8 +65,7 @@ def spread(scores: Floats, without: Floats | None, *, over: str, parts: int | No
     over : {"subjects", "items", "both"}
     parts : G, of which one is left out at a time; as many as `without` has when None
     """
-    if over not in OVER:
-        raise InvalidInput(f"over is {over!r}: expected one of {', '.join(OVER)}.")
+    check_over(over)
     S = len(scores)
     if over != "items" and S < 2:
         raise InvalidInput(f"There is {S} subject: how subjects differ cannot be said. Use over='items'.")
@@ -87,8 +93,7 @@ def spread_of_folds(values: Floats, *, over: str) -> Spread:
 
     A fold whose value is not known (NaN) is left out where it is so. Of fewer than two nothing can be said.
     """
-    if over not in OVER:
-        raise InvalidInput(f"over is {over!r}: expected one of {', '.join(OVER)}.")
+    check_over(over)
     S = values.shape[1]
     known = np.isfinite(values).all(axis=1, keepdims=True)
     held = np.where(known, values, 0.0)

@@ -14,6 +14,8 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.measures.inputs import Array, Layer, as_layer, centred
 from thinkalike.measures.measure import Measure
 from thinkalike.progress import progress
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
 
 if TYPE_CHECKING:
     from thinkalike.activations.store import Activations
@@ -108,7 +110,7 @@ def _prepared(
 
 
 @dataclass(frozen=True, eq=False)
-class ProbeResult:
+class ProbeResult(Kept):
     """How well each layer of a system gives away one feature.
 
     Attributes
@@ -144,6 +146,26 @@ class ProbeResult:
                 "chance": self.chance,
             }
         )
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """The mean score of every layer, its spread over folds as a line, and the control as a tick."""
+        from thinkalike.charts.range_charts import ranges
+        from thinkalike.charts.theme import get_theme, themed
+
+        found = self.to_frame()
+        value, spread = found[self.score], found["spread"]
+        data = pd.DataFrame(
+            {
+                "name": [str(layer) for layer in self.layers],
+                "value": value,
+                "low": value - spread,
+                "high": value + spread,
+                "tick": self.control,
+            }
+        )
+        title = f"{self.feature} in {self.system}: layers, and a control of labels that mean nothing"
+        chart = ranges(data, label=self.score, title=title, theme=get_theme(theme))
+        return themed(chart, get_theme(theme))
 
 
 def probe_layers(

@@ -17,6 +17,8 @@ from thinkalike.populations.fingerprint_record import Fingerprint, check_same_re
 from thinkalike.populations.importance_distances import warped_matrix
 from thinkalike.populations.mean_tau import mean_tau_matrix
 from thinkalike.populations.sketch import sketched_rsa
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
 
 FEATURES = "features"
 
@@ -67,7 +69,7 @@ MODEL_DISTANCES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Distances:
+class Distances(Kept):
     """Between all models of a population."""
 
     by: str
@@ -83,6 +85,12 @@ class Distances:
         first, second = np.triu_indices(len(self.names), k=1)
         names = np.array(self.names, dtype=object)
         return pd.DataFrame({"a": names[first], "b": names[second], "distance": self.values[first, second]})
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """All models against all."""
+        from thinkalike.populations.charts import distance_chart
+
+        return distance_chart(self, theme=theme)
 
     def among(self, names: Sequence[str]) -> Distances:
         """Of some of the models."""

@@ -1,4 +1,4 @@
-"""Charts of populations: a map and a tree of models, features over training."""
+"""Charts of populations: a map and a tree of models, what goes with them, features over training."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.charts.group_charts import dendrogram, model_map
-from thinkalike.charts.population_charts import feature_lines
+from thinkalike.charts.population_charts import fact_importances, feature_lines, model_matrix
+from thinkalike.charts.range_charts import ranges
 from thinkalike.charts.theme import get_theme, themed
+from thinkalike.populations.between_models import Distances
+from thinkalike.populations.diffing import Difference
 from thinkalike.populations.model_maps import ModelMap
 from thinkalike.populations.model_trees import ModelTree
+from thinkalike.populations.why import Why
+from thinkalike.populations.why_sensitivity import WhySensitivity
 from thinkalike.types import Chart
 from thinkalike.wording import readable
 
@@ -60,3 +65,44 @@ def trace_chart(strengths: pd.DataFrame, *, theme: str = "light") -> Chart:
     """A line for every feature over training, one picture a layer."""
     named = strengths.assign(feature=strengths["feature"].map(readable))
     return themed(feature_lines(named, theme=get_theme(theme)), get_theme(theme))
+
+
+def change_chart(found: Difference, *, theme: str = "light") -> Chart:
+    """How strengths changed, one picture a layer."""
+    data = pd.DataFrame(
+        {
+            "name": found.features["feature"].map(readable),
+            "panel": found.features["layer"].map("layer {}".format),
+            "value": found.features["change"],
+            **{end: found.features[end] for end in ("low", "high")},
+        }
+    )
+    title = f"From {found.base} to {found.tuned}"
+    chart = ranges(data, label="change of strength", title=title, theme=get_theme(theme))
+    return themed(chart, get_theme(theme))
+
+
+def distance_chart(found: Distances, *, theme: str = "light") -> Chart:
+    """All models against all."""
+    half = found.to_frame()
+    both = pd.concat([half, half.rename(columns={"a": "b", "b": "a"})], ignore_index=True)
+    title = f"{len(found.names)} models by {found.by}"
+    chart = model_matrix(both, order=found.names, label="distance", title=title, theme=get_theme(theme))
+    return themed(chart, get_theme(theme))
+
+
+def why_chart(found: Why, *, theme: str = "light") -> Chart:
+    """Importances of facts, with their ranges."""
+    data = found.to_frame().rename(columns={"facts": "name", "importance": "value"})
+    title = f"Why {found.n_models} models are alike by {found.by}"
+    kept = data[["name", "value", "low", "high"]]
+    chart = ranges(kept, label="importance (loss of ρ)", title=title, theme=get_theme(theme))
+    return themed(chart, get_theme(theme))
+
+
+def sensitivity_chart(found: WhySensitivity, *, theme: str = "light") -> Chart:
+    """The importance of every fact in all analyses."""
+    order = list(found.to_frame()["fact"])
+    rows = found.rows.assign(place=found.rows["fact"].map(order.index)).sort_values("place", kind="stable")
+    data = rows[["fact", "importance", "choice", "analysis"]].rename(columns={"choice": "kind"})
+    return themed(fact_importances(data, label="importance", theme=get_theme(theme)), get_theme(theme))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from thinkalike.activations.conversion import is_array_file, name_of, open_activations
+from thinkalike.activations.conversion import check_extraction, is_model, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.layer_similarity import similarity
 from thinkalike.comparison.profiling import plan_profiles, profile
@@ -18,18 +18,16 @@ from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer, find_row
 from thinkalike.options import one_name
 from thinkalike.populations.layer_changes import parted_strengths, plan_changes, strength_changes
+from thinkalike.saving import Kept
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Facts
+from thinkalike.types import Chart, Facts
 from thinkalike.wording import layer_range, listed, readable
-
-if TYPE_CHECKING:
-    pass
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Difference:
+class Difference(Kept):
     """How far each layer moved, and which features gained or lost; made by `thinkalike.diff`.
 
     Attributes
@@ -54,6 +52,16 @@ class Difference:
 
     def __repr__(self) -> str:
         return f"Difference({self.base} → {self.tuned}: {len(self.layers)} layers)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per layer and feature: its strength before and after, the change, its range and p."""
+        return self.features.copy()
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """How the strength of every feature changed, with its range, one picture a layer."""
+        from thinkalike.populations.charts import change_chart
+
+        return change_chart(self, theme=theme)
 
     def changed(self) -> pd.DataFrame:
         """The features and layers whose strength changed, with 5 % for one false finding among them all."""
@@ -110,6 +118,9 @@ def diff(
     >>> print(ta.diff({1: X}, {1: grown}, ta.Stimuli.from_table(table), resamples=2))
     From base to tuned size gained strength in layer 1.
     """
+    check_extraction(extraction, (base, tuned))
+    check_extraction(base_extraction, (base,))
+    check_extraction(tuned_extraction, (tuned,))
     stimuli = Stimuli.from_grammar(seed=seed) if stimuli is None else stimuli
     first, second = (
         as_activations(one, stimuli, {**(extraction or {}), **(own or {})}, name)
@@ -159,7 +170,7 @@ def as_activations(
     if isinstance(given, Activations):
         given.check_stimuli(stimuli)
         return given
-    if isinstance(given, Mapping) or hasattr(given, "shape") or is_array_file(given):
+    if not is_model(given):
         found: Activations = open_activations(given, name)
         found.check_stimuli(stimuli)
         return found

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from thinkalike.addresses import place
 from thinkalike.comparison.feature_similarity import by_features
@@ -22,7 +23,7 @@ from thinkalike.labels import Floats, Layer
 from thinkalike.populations.pair_design import sketch_pairs
 from thinkalike.populations.reference_sets import reference
 from thinkalike.populations.sketch import Sketch, sketched_cka, sketched_rsa
-from thinkalike.types import Facts
+from thinkalike.types import Chart, Facts
 
 SKETCHED = ("rsa", "cka")
 """Measures that sketches give"""
@@ -78,6 +79,14 @@ class Fingerprint:
     def similarity(self, *others: Fingerprint, measure: str = FEATURES) -> SimilarityMatrix:
         """How alike the layers of this system and of others are; see `similarity_of`."""
         return similarity_of([self, *others], measure=measure)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The profile: one row per layer and feature."""
+        return self.profile.to_frame()
+
+    def plot(self, *, theme: str | None = "light") -> Chart:
+        """The profile: importances over layers."""
+        return self.profile.plot(theme=theme)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write an .npz file of numbers, and of words about them."""

@@ -12,11 +12,12 @@ from thinkalike.comparison.maps import align, smacof
 from thinkalike.labels import Floats
 from thinkalike.populations.between_models import between_folds, between_models, distance_of
 from thinkalike.populations.fingerprint_record import Fingerprint
+from thinkalike.saving import Kept
 from thinkalike.types import Chart
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelMap:
+class ModelMap(Kept):
     """Models placed so that distances on the map are as close as can be to those between them."""
 
     by: str
@@ -27,6 +28,9 @@ class ModelMap:
     """Kruskal's stress-1: 0 is perfect, above 0.2 is poor"""
     folds: Floats | None = field(default=None)
     """(n_folds, n_models, 2) from each fold, turned and mirrored to lie on `coordinates`"""
+
+    def __repr__(self) -> str:
+        return f"ModelMap({self.by}: {len(self.names)} models, stress {self.stress:.2f})"
 
     def ellipses(self) -> Floats:
         """(n_models, 3): semi-axes of one standard deviation over folds, and the angle of the first axis."""

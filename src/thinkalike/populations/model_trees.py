@@ -14,12 +14,14 @@ from thinkalike.labels import Floats
 from thinkalike.populations.between_models import between_models, distance_of
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.sentence_draws import sentence_draws
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
 
 Clade = frozenset[int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelTree:
+class ModelTree(Kept):
     """Which models stand together.
 
     Attributes
@@ -33,6 +35,9 @@ class ModelTree:
     names: tuple[str, ...]
     merges: Floats = field()
     support: Floats = field()
+
+    def __repr__(self) -> str:
+        return f"ModelTree({self.by}: {len(self.names)} models)"
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -50,6 +55,12 @@ class ModelTree:
             height[n + k], place[n + k] = top, (place[i] + place[j]) / 2
             corners[k] = [(height[i], place[i]), (top, place[i]), (top, place[j]), (height[j], place[j])]
         return corners
+
+    def plot(self, groups: pd.Series | None = None, *, theme: str = "light") -> Chart:
+        """The tree; its leaves coloured by `groups`, a Series over names, if it is given."""
+        from thinkalike.populations.charts import tree_chart
+
+        return tree_chart(self, groups, theme=theme)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per merge: its height, its support, and the models below it."""

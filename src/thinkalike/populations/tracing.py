@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from thinkalike.activations.conversion import named_systems
+from thinkalike.activations.conversion import check_extraction, named_systems
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
 from thinkalike.populations.diffing import LEVEL, as_activations
@@ -20,15 +19,13 @@ from thinkalike.populations.layer_changes import (
     plan_changes,
     strength_changes,
 )
+from thinkalike.saving import Kept
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Chart, Facts
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(Kept):
     """Strengths of features over training; made by `thinkalike.trace`.
 
     Attributes
@@ -55,6 +52,10 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace({', '.join(self.checkpoints)})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per checkpoint, layer and feature."""
+        return self.strengths.copy()
 
     def changed(self) -> pd.DataFrame:
         """What changed from one checkpoint to the next, beyond chance."""
@@ -100,6 +101,7 @@ def trace(
     named = named_systems(checkpoints)
     if len(named) < 2:
         raise InvalidInput(f"Got {len(named)} checkpoint: a line needs two or more.")
+    check_extraction(extraction, named.values())
     found = {name: as_activations(one, stimuli, extraction or {}, name) for name, one in named.items()}
     layers = {one.layers for one in found.values()}
     if len(layers) > 1:

@@ -24,6 +24,8 @@ from thinkalike.labels import Floats
 from thinkalike.options import LARGEST_SEED, one_name, whole_number
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.fact_table import FactTable, fact_table, group_facts
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
 
 SHUFFLES = 100
 """Of a fact over pairs, for its importance"""
@@ -36,7 +38,7 @@ Groups = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Why:
+class Why(Kept):
     """Which facts go with how alike models are.
 
     Attributes
@@ -78,6 +80,12 @@ class Why:
         columns = ("importance", "low", "high", "conditional", "share", "p", "q", "alone")
         frame = pd.DataFrame({"facts": list(self.groups), **{name: getattr(self, name) for name in columns}})
         return frame.sort_values("importance", ascending=False, ignore_index=True)
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """Importances of facts with their ranges over other models."""
+        from thinkalike.populations.charts import why_chart
+
+        return why_chart(self, theme=theme)
 
 
 @one_name

@@ -13,6 +13,8 @@ from thinkalike.errors import InvalidInput
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.fact_table import fact_table, group_facts
 from thinkalike.populations.why import FEWEST, Groups, why
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
 
 LOOSER = 0.5
 """Facts that correlate so much are one group in the coarser of the groupings"""
@@ -37,7 +39,7 @@ class WhyAnalysis(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhySensitivity:
+class WhySensitivity(Kept):
     """The answers of many analyses; made by `Atlas.sensitivity`.
 
     Attributes
@@ -83,6 +85,12 @@ class WhySensitivity:
         order = list(dict.fromkeys(self.rows["analysis"]))
         frame: pd.DataFrame = self.rows.pivot_table(index="fact", columns="analysis", values=column)
         return frame[order]
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """The importance of every fact in all analyses, by what was chosen otherwise in them."""
+        from thinkalike.populations.charts import sensitivity_chart
+
+        return sensitivity_chart(self, theme=theme)
 
     def leaders(self) -> pd.DataFrame:
         """One row per analysis: the group of facts that leads, and whether it is that of the main one."""

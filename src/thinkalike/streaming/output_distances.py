@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ import pandas as pd
 
 from thinkalike.addresses import place
 from thinkalike.checkpoint import Checkpoint
-from thinkalike.errors import InvalidInput
+from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.labels import Floats
 from thinkalike.measures.outputs import (
     disagreement,
@@ -23,11 +25,12 @@ from thinkalike.measures.outputs import (
 from thinkalike.options import one_name, whole_number
 from thinkalike.progress import progress
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
+from thinkalike.saving import RESULT, Kept, read_result, write_result
 from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming.text_passages import HowToRead, packed_tokens
 from thinkalike.systems.batch import Batch
 from thinkalike.systems.system import LoadOptions, System, open_system, open_systems
-from thinkalike.types import Facts, Tokenizer
+from thinkalike.types import Chart, Facts, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,7 +49,7 @@ ONE_VOCABULARY = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OutputDistances:
+class OutputDistances(Kept):
     """Distances between the predictions of models, over text.
 
     Attributes
@@ -82,6 +85,7 @@ class OutputDistances:
 
     def table(self, measure: str = "jensen-shannon") -> pd.DataFrame:
         """Systems × systems."""
+        _check_known(measure, self.values)
         return pd.DataFrame(self.values[measure], index=list(self.systems), columns=list(self.systems))
 
     def to_frame(self) -> pd.DataFrame:
@@ -103,8 +107,8 @@ class OutputDistances:
             ignore_index=True,
         )
 
-    def save(self, folder: str | Path) -> Path:
-        """Write outputs.parquet and outputs.csv, and settings.json, into `folder`."""
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write outputs.parquet and outputs.csv, settings.json, and all of it into `folder`."""
         from thinkalike.files import write_json, write_tables
 
         folder = place(folder)
@@ -115,9 +119,34 @@ class OutputDistances:
             "units": dict(self.units),
             "settings": dict(self.settings),
             "versions": versions(RUNNING_MODELS),
+            "result": write_result(self, folder / RESULT),
         }
         write_json(about, folder / "settings.json")
         return folder
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> OutputDistances:
+        """What `save` wrote."""
+        return read_result(cls, place(folder) / RESULT)
+
+    def plot(self, measure: str = "jensen-shannon", *, theme: str = "light") -> Chart:
+        """All models against all."""
+        from thinkalike.charts.population_charts import model_matrix
+        from thinkalike.charts.theme import get_theme, themed
+
+        _check_known(measure, self.values)
+        pairs = product(enumerate(self.systems), repeat=2)
+        values = pd.DataFrame(
+            [{"a": a, "b": b, "distance": self.values[measure][i, j]} for (i, a), (j, b) in pairs]
+        )
+        title = f"Predictions of {len(self.systems)} models over {self.n_tokens:,} tokens"
+        chart = model_matrix(values, order=self.systems, label=measure, title=title, theme=get_theme(theme))
+        return themed(chart, get_theme(theme))
+
+
+def _check_known(measure: str, known: Collection[str]) -> None:
+    if measure not in known:
+        raise UnknownName.among("distance between predictions", measure, known)
 
 
 @one_name
