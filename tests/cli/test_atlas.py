@@ -21,7 +21,7 @@ def test_a_fingerprint_is_written_and_added(run: Run, tmp_path: Path) -> None:
     assert "3 layers" in said
     assert Fingerprint.load(out).facts["family"] == "pythia"
     here = tmp_path / "atlas"
-    assert "Added mine: 3 layers." in run("atlas", "add", out, "--at", here).stdout
+    assert f"Added mine to {here}: 3 layers." in run("atlas", "add", out, "--at", here).stdout
     ta.Atlas(here).add(ta.Atlas()["nano-gpt2"])
     assert "nano-gpt2" in run("atlas", "nearest", "mine", "--at", here).stdout
 

@@ -80,6 +80,11 @@ def tiny_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, lis
         ("sentences 3", ["stimuli"], "is no TOML file of options"),
         ("\x00", ["stimuli"], "is no TOML file of options"),
         ("sentences = 'many'", ["stimuli"], "unable to parse string as an integer"),
+        ("sentences = true", ["stimuli"], "sentences is True, and a word or number was expected"),
+        ("sentences = [3, 4]", ["stimuli"], "sentences is [3, 4], and a word or number was expected"),
+        ("sentences = 2026-01-01", ["stimuli"], "and a word or number was expected"),
+        ("balance = 'yes'", ["stimuli"], "balance is 'yes', and true or false was expected"),
+        ("drop = [['tense']]", ["stimuli"], "and words or numbers in brackets was expected"),
     ],
 )
 def test_what_means_nothing_is_refused(
@@ -98,4 +103,25 @@ def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_it_may_stand_anywhere() -> None:
     assert in_front(["compare", "a", "--config", "f", "b"]) == ["--config", "f", "compare", "a", "b"]
-    assert in_front(["compare", "--config"]) == ["--config", "compare"]
+    assert in_front(["compare", "a", "--config=f", "b"]) == ["--config", "f", "compare", "a", "b"]
+    assert in_front(["compare", "a"]) == ["compare", "a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["stimuli", "--config"], "none came"),
+        (["--config=", "stimuli"], "none came"),
+        (["--config", "f", "stimuli", "--config", "g"], "2 came"),
+    ],
+)
+def test_it_stands_once(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    assert f"--config takes one TOML file of options, and {told}" in capsys.readouterr().err
+
+
+def test_one_word_may_stand_for_a_list_of_one(tmp_path: Path) -> None:
+    file, out = tmp_path / "mine.toml", tmp_path / "words.csv"
+    file.write_text("sentences = 3\ndrop = 'tense'", encoding="utf-8")
+    assert run(["stimuli", "--config", str(file), "--out", str(out)]) == 0
+    assert "tense" not in out.read_text(encoding="utf-8")

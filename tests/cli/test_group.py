@@ -81,6 +81,14 @@ def test_clusters_in_time(files: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["--subjects", "people.npy", "--stimuli", "items.csv", "--measure", "cka"], "only with models"),
         (["late.npz", "--subjects", "s0.npy", "--subjects", "V1=people.npy"], "shape (6, 24, 9)"),
         (["late.npz", "--subjects", "people.npy", "--measure", "ckaa"], "Did you mean 'cka'"),
+        (
+            ["late.npz", "--subjects", "people.npy", "--over", "zzz"],
+            "over is 'zzz': expected one of subjects",
+        ),
+        (
+            ["late.npz", "--subjects", "people.npy", "--drop", "hue"],
+            "--drop has a meaning only with --stimuli",
+        ),
     ],
 )
 def test_what_is_refused(

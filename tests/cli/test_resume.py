@@ -100,6 +100,14 @@ def test_what_cannot_be_resumed_says_why(home: Path, capsys: pytest.CaptureFixtu
     Path("mine/command.toml").write_text('command = "compare"\n')
     assert run(["resume", "mine"]) == 2
     assert "does not say how the run was called" in capsys.readouterr().err
+    for said in ('"resume"', '"zzz"', "3", '"--version"'):  # itself, for ever; no command
+        Path("mine/command.toml").write_text(f'command = {said}\nfolder = "mine"\n[called]\nfrom = ".."\n')
+        assert run(["resume", "mine"]) == 2
+        assert "does not say how the run was called" in capsys.readouterr().err
+    for place in ("3", '"a\\u0000b"'):
+        Path("mine/command.toml").write_text(f'command = "compare"\n[called]\nfrom = {place}\n')
+        assert run(["resume", "mine"]) == 2
+        assert "does not say how the run was called" in capsys.readouterr().err
     Path("mine/command.toml").write_text('command = "compare"\n[called]\nfrom = "../gone"\n')
     assert run(["resume", "mine"]) == 2
     assert "not there any more" in capsys.readouterr().err

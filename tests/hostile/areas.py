@@ -13,6 +13,7 @@ from tests.hostile.damages import TARGETS, Target, Whole, make_whole, try_damage
 from tests.hostile.interrupts import import_seconds, try_interrupt
 from tests.hostile.jobs import JOBS, Baseline, Job, undisturbed
 from tests.hostile.kills import plan_kills, try_kills
+from tests.hostile.malformed.commands import SOUND, command_cases
 from tests.hostile.malformed.run import malformed_inputs, try_malformed
 from tests.hostile.places import (
     DISKS,
@@ -28,7 +29,7 @@ from tests.hostile.places import (
 )
 from tests.hostile.shell import Shell
 from tests.hostile.together import pairs, try_together
-from tests.hostile.verdicts import Case, all_of
+from tests.hostile.verdicts import Case, all_of, fresh
 
 
 class Bench:
@@ -107,6 +108,17 @@ def malformed(bench: Bench) -> list[Case]:
     return bench.all_of(tasks, partial(try_malformed, bench.shell, bench.folder / "malformed"))
 
 
+def on_many(bench: Bench) -> list[Case]:
+    """The same for commands on many models, on subjects and on runs."""
+    place = bench.folder / "on-many"
+    warm = fresh(place, "first")
+    next(command_cases()).make(warm)
+    for words in SOUND.strip().splitlines():
+        bench.shell.run(words.split(), warm, learn=True)
+    tasks = [(k, case) for k, case in enumerate(command_cases()) if bench.only in case.name]
+    return bench.all_of(tasks, partial(try_malformed, bench.shell, place))
+
+
 def full(bench: Bench) -> list[Case]:
     """Every writing command where there is not enough space."""
     made = make_run(bench.shell, bench.folder / "full-made")
@@ -161,6 +173,7 @@ AREAS: dict[str, Callable[[Bench], list[Case]]] = {
     "kill -9": kills,
     "damaged files": damages,
     "malformed inputs": malformed,
+    "the same, on many models": on_many,
     "full disk": full,
     "read-only place": unwritable,
     "Ctrl-C": interrupts,

@@ -15,9 +15,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 from tests.hostile.jobs import COMPARE, JOBS, STITCH, finish, prepare
 from tests.hostile.shell import Done, Shell
 from tests.hostile.verdicts import Case, complaint, error_line, fresh, shown
+from thinkalike.populations.atlas import BUNDLED
 
 MORE = {
     "compare with a report": (*(word for word in COMPARE[:-1] if word != "--no-report"), "PLACE/run"),
@@ -27,6 +30,11 @@ MORE = {
     "profile --figure": ("profile", "nano-pythia-64", "--stimuli", "s.csv", "--figure", "PLACE/p.html"),
     "stitch --run": (*STITCH, "--max-tokens", "3000", "--run", "PLACE/rundir"),
     "demo": ("demo", "--sentences", "24", "--resamples", "0", "--out", "PLACE/demo"),
+    "atlas add": ("atlas", "add", "one.npz", "--at", "PLACE/atlas"),
+    "atlas map": ("atlas", "map", "--figure", "PLACE/map.svg"),
+    "atlas report": ("atlas", "report", "--out", "PLACE/atlas.html"),
+    "diff": ("diff", "a.npz", "b.npz", "--stimuli", "s.csv", "--out", "PLACE/d"),
+    "trace": ("trace", "a.npz", "b.npz", "--stimuli", "s.csv", "--figure", "PLACE/t.svg"),
 }
 LIMITS = (6_000,)
 """Bytes of the largest file: commands write smaller ones before they come to a larger"""
@@ -142,6 +150,9 @@ def can_mount() -> bool:
 def make_run(shell: Shell, folder: Path) -> Path:
     """A finished run of the two models that the stitching takes, for the commands that add to one."""
     prepare(folder)
+    for name, person in zip("ab", np.load(folder / "people.npy"), strict=False):
+        np.savez(folder / f"{name}.npz", **{"1": person})
+    shutil.copy(BUNDLED / "words-1" / "nano-bert.npz", folder / "one.npz")
     finish(shell, ("compare", "nano-gelu-3l", "nano-solu-3l", *COMPARE[3:]), folder)
     shutil.copytree(folder / "rundir", folder / "out")
     return folder

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.fingerprint import Facts, Reference, parse_facts
 from thinkalike.cli.named import SYSTEMS, parse_systems
-from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with
+from thinkalike.cli.options import (
+    BatchSize,
+    Device,
+    Dtype,
+    Figure,
+    address,
+    asked,
+    batch_size_of,
+    draw,
+    only_with,
+)
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.systems.names import name_of
+from thinkalike.types import Option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,16 +77,17 @@ def atlas(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
-    figure: Annotated[Path | None, address("map: draw to this .png, .svg, .pdf or .html file.")] = None,
+    figure: Figure = None,
     out: Annotated[
         Path | None, address("report: the page to write.", show_default="atlas.html in this folder")
     ] = None,
 ) -> None:
     """Keep fingerprints of many models; find the nearest, map them, and ask why they are alike."""
-    from thinkalike.populations.atlas import Atlas
-
     if action not in ACTIONS:
         raise UnknownName.among("action of an atlas", action, ACTIONS)
+    from thinkalike.populations.atlas import Atlas
+    from thinkalike.populations.fingerprint_files import is_fingerprint
+
     extraction = asked(dtype=dtype, device=device, batch_size=batch_size_of(batch_size))
     only_with(action == "add", "with add", **extraction, fact=fact)
     only_with(action in ("nearest", "map", "why", "report"), "with nearest, map, why and report", by=by)
@@ -88,11 +101,15 @@ def atlas(
     if action == "add":
         if not models:
             raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
+        if at is None:
+            raise InvalidInput("The bundled fingerprints stay as they are: name a folder, --at my-atlas.")
         for name, source in parse_systems(models).items():
-            is_file = source.endswith(".npz") and Path(source).is_file()
+            is_file = is_fingerprint(Path(source))
+            if is_file:
+                _check_fingerprint(name, source, fact=fact, **extraction)
             options = {} if is_file else {"name": name, "facts": parse_facts(fact), **extraction}
             made = opened.add(source, **options)
-            typer.echo(f"Added {made.name}: {len(made.layers)} layers.")
+            typer.echo(f"Added {made.name} to {at}: {len(made.layers)} layers.")
             if len(opened) > 1:
                 _nearest(opened, made.name, 3)
         return
@@ -114,6 +131,16 @@ def atlas(
     shown[action]()
 
 
+def _check_fingerprint(name: str, source: str, **options: Option) -> None:
+    """The file of a fingerprint has its name and its facts; `options` are for models."""
+    given = [f"--{one.replace('_', '-')}" for one in asked(**options)]
+    given += [] if name == name_of(source) else [f"{name}="]
+    if given:
+        raise InvalidInput(
+            f"{source} is the file of a fingerprint, which has its name and its facts: leave out {given[0]}."
+        )
+
+
 def _list(opened: Atlas) -> None:
     facts = opened.facts()
     columns = [c for c in ("architecture", "depth", "width", "parameters", "family") if c in facts]
@@ -133,7 +160,6 @@ def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
     show_table(["model", "x", "y"], rows, names=["model"], title=f"{opened!r}, by {found.by}")
     typer.echo(f"Stress {found.stress:.2f}: 0 is perfect, above 0.2 is poor.")
     if figure is not None:
-        from thinkalike.cli.options import draw
         from thinkalike.populations.charts import map_chart
 
         draw(map_chart(found, opened.facts().get("family")), figure)
@@ -162,8 +188,8 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     show_notes([P_IN_WORDS, *notes])
 
 
-def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: Any) -> None:
-    found = opened.sensitivity(_table(table), **asked(cohort=cohort), **options)
+def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: str) -> None:
+    found = opened.sensitivity(_table(table), **asked(cohort=cohort, **options))
     leaders = found.leaders()
     rows = [
         [str(row.choice), str(row.analysis), str(row.models), str(row.leader), "yes" if row.same else "no"]
@@ -188,11 +214,11 @@ def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **option
     show_table(columns, rows, names=["fact"], title="Facts over all analyses")
 
 
-def _report(opened: Atlas, table: Path | None, out: Path, **options: Any) -> None:
+def _report(opened: Atlas, table: Path | None, out: Path, **options: str) -> None:
     from thinkalike.report.population_page import write_population
 
     facts = opened.facts(_table(table))
-    typer.echo(f"Wrote {write_population(opened.fingerprints(), out, facts=facts, **options)}.")
+    typer.echo(f"Wrote {write_population(opened.fingerprints(), out, facts=facts, **asked(**options))}.")
 
 
 def _table(path: Path | None) -> pd.DataFrame | None:
@@ -202,7 +228,13 @@ def _table(path: Path | None) -> pd.DataFrame | None:
         raise InvalidInput(f"There is no file {path}: give a .csv table, the first column the models.")
     import pandas as pd
 
-    return pd.read_csv(path, index_col=0)
+    try:
+        return pd.read_csv(path, index_col=0)
+    except ValueError as error:  # also of its parser, and of texts that are not UTF-8
+        raise InvalidInput(
+            f"{path} is no .csv table ({str(error).splitlines()[0]}): the first line names the facts, "
+            "and each other line a model and its values."
+        ) from error
 
 
 def _text(value: object) -> str:

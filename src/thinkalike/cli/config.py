@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ import typer
 from thinkalike.addresses import is_address
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.ownership import OPTIONS
-from thinkalike.types import Json
+from thinkalike.types import Json, Value
 
 if TYPE_CHECKING:
     import click
@@ -37,13 +37,21 @@ CALLED = "called"
 
 def in_front(arguments: Sequence[str]) -> list[str]:
     """The arguments with `--config FILE` before the command, wherever it stands."""
-    found: list[str] = []
-    rest = list(arguments)
-    while OPTION in rest:
-        place = rest.index(OPTION)
-        found += rest[place : place + 2]
-        del rest[place : place + 2]
-    return [*found, *rest]
+    files: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name, given, file = word.partition("=")
+        if name != OPTION:
+            rest.append(word)
+            continue
+        files.append(file if given else next(words, ""))
+    if not files:
+        return rest
+    if len(files) > 1 or not files[0]:
+        came = f"{len(files)} came" if len(files) > 1 else "none came"
+        raise InvalidInput(f"{OPTION} takes one TOML file of options, and {came}: {OPTION} FILE.")
+    return [OPTION, files[0], *rest]
 
 
 def use_config(context: typer.Context, file: Path | None) -> None:
@@ -61,7 +69,7 @@ def use_config(context: typer.Context, file: Path | None) -> None:
     for name in said:
         if name not in known:
             raise UnknownName.among(f"option of `thinkalike {asked}` (in {file})", name, known)
-    context.default_map = {asked: said}
+    context.default_map = {asked: {name: _fitting(value, known[name], file) for name, value in said.items()}}
 
 
 def write_config(command: str, options: Mapping[str, Any], folder: Path) -> None:
@@ -80,8 +88,8 @@ def write_config(command: str, options: Mapping[str, Any], folder: Path) -> None
         write_text(text, file)
 
 
-def call_of(folder: Path) -> tuple[Path, list[str]]:
-    """From where the run of a folder was called, and with what."""
+def call_of(folder: Path, commands: Collection[str]) -> tuple[Path, list[str]]:
+    """From where the run of a folder was called, and with what; by one of `commands`."""
     file = folder / OPTIONS
     if not file.is_file():
         raise InvalidInput(
@@ -89,11 +97,16 @@ def call_of(folder: Path) -> tuple[Path, list[str]]:
             "folder. What a call of Python has begun goes on with the same call."
         )
     said = _read(file)
-    called = said.get(CALLED)
-    if "command" not in said or not isinstance(called, dict) or "from" not in called:
+    command, called = said.get("command"), said.get(CALLED)
+    words = {name: one for name, one in called.items() if _is_word(one)} if isinstance(called, dict) else {}
+    if command not in commands or "from" not in words or words != called:
         raise InvalidInput(f"{file} does not say how the run was called: give the command once more.")
-    options = [word for name in PLACES if name in called for word in (f"--{name}", str(called[name]))]
-    return folder / str(called["from"]), [OPTION, str(file.resolve()), str(said["command"]), *options]
+    options = [word for name in PLACES if name in words for word in (f"--{name}", words[name])]
+    return folder / words["from"], [OPTION, str(file.resolve()), str(command), *options]
+
+
+def _is_word(value: Value) -> bool:
+    return isinstance(value, str) and value.isprintable()
 
 
 def _is_place(value: object) -> bool:
@@ -111,6 +124,27 @@ def _read(file: Path) -> Json:
         ) from None
 
 
-def _parameters(context: typer.Context, command: str) -> list[str]:
-    commands: Mapping[str, click.Command] = getattr(context.command, "commands", {})
-    return [str(parameter.name) for parameter in commands[command].params] if command in commands else []
+def _fitting(value: Value, parameter: click.Parameter, file: Path) -> Value:
+    """A value of the file as the option takes it; whether it is in range is the option's own business."""
+    several = parameter.multiple or parameter.nargs == -1
+    is_flag = bool(getattr(parameter, "is_flag", False))
+    each = value if isinstance(value, list) else [value]
+    expected = (
+        "true or false" if is_flag else "words or numbers in brackets" if several else "a word or number"
+    )
+    if (isinstance(value, list) and not several) or any(
+        isinstance(one, bool) != is_flag or not isinstance(one, (str, int, float)) for one in each
+    ):
+        raise InvalidInput(f"{file}: {parameter.name} is {value!r}, and {expected} was expected.")
+    return each if several else value
+
+
+def _parameters(context: typer.Context, command: str) -> dict[str, click.Parameter]:
+    found = commands_of(context).get(command)
+    return {} if found is None else {str(one.name): one for one in found.params}
+
+
+def commands_of(context: object) -> Mapping[str, click.Command]:
+    """All commands, by name; of the context of the whole command line."""
+    found: Mapping[str, click.Command] = getattr(getattr(context, "command", None), "commands", {})
+    return found

@@ -21,10 +21,10 @@ from thinkalike.cli.options import (
     Seed,
     Site,
     SystemTurn,
-    address,
     asked,
     batch_size_of,
     draw,
+    file_names,
     only_with,
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
@@ -40,7 +40,7 @@ BaseChat = Annotated[
 TunedChat = Annotated[
     bool, typer.Option("--tuned-chat", help="Chat template for TUNED alone; --chat is for both.")
 ]
-Out = Annotated[Path | None, address("Write tables: OUT-layers and OUT-features, .csv and .parquet.")]
+Out = Annotated[Path | None, file_names("Write tables: OUT-layers and OUT-features, .csv and .parquet.")]
 
 
 @app.command()

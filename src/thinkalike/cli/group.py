@@ -61,8 +61,11 @@ def group(
         typer.Option(min=19, help="Orders of the models' items, for p over items.", show_default="1000"),
     ] = None,
     over: Annotated[
-        str, typer.Option(help="What ranges are about: other subjects, other items, or both.")
-    ] = "both",
+        str | None,
+        typer.Option(
+            help="What ranges are about: other subjects, other items, or both.", show_default="both"
+        ),
+    ] = None,
     clusters: Annotated[
         bool,
         typer.Option("--clusters", help="Regions are times: also find times at which a layer is above 0."),
@@ -80,6 +83,7 @@ def group(
     """Compare models with a group of subjects, or profile the group: with ranges over subjects and items."""
     from thinkalike.cli.once import once
     from thinkalike.comparison import compare_with_group, profile_group
+    from thinkalike.inference.over_subjects import BOTH, check_over
 
     if not subjects:
         raise InvalidInput(f"No subjects were given: give --subjects FILE. {GIVEN}")
@@ -87,6 +91,9 @@ def group(
     extraction = asked(pooling=pooling, site=site, bos=bos, dtype=dtype, device=device)
     only_with(bool(named), "with models", measure=measure, permutations=permutations, **extraction)
     only_with(bool(named), "with models", clusters=clusters or None)
+    only_with(stimuli is not None, "with --stimuli", features=features, drop=drop, kind=kind, column=column)
+    about = over or BOTH
+    check_over(about)
     if stimuli is None and not named:
         raise InvalidInput("A profile of the group needs the features of the items: give --stimuli FILE.")
     shown = None
@@ -99,7 +106,7 @@ def group(
         if shown is not None and not named:
             profile = profile_group(people, shown, **asked(steps=step, seed=seed))
             profile.save(folder)
-            _show_profile(profile, over)
+            _show_profile(profile, about)
         else:
             found = compare_with_group(
                 people,
@@ -114,7 +121,7 @@ def group(
                 ),
             )
             found.save(folder)
-            _show(found, over, clusters=clusters)
+            _show(found, about, clusters=clusters)
         typer.echo(f"\nTables: {folder}")
 
     files = [Path(source) for source in parse_systems(subjects).values()]

@@ -64,6 +64,14 @@ def _address(value: Path | str | None) -> Path | str | None:
     return value if isinstance(value, str) else addresses.place(value)
 
 
+def _beginning(value: Path | None) -> Path | str | None:
+    if value is not None and not value.name:
+        raise InvalidInput(
+            f"Got {str(value)!r} as the beginning of names of files: give one, such as runs/mine."
+        )
+    return _address(value)
+
+
 def _source(value: Path | None) -> Path | None:
     return None if value is None else addresses.place(value)
 
@@ -82,6 +90,11 @@ def run_directory(help: str, **more: Any) -> object:
 def address(help: str, **more: Any) -> object:
     """An option that names a folder, or any fsspec address that can be written to."""
     return typer.Option(help=help, callback=_address, **more)
+
+
+def file_names(help: str, **more: Any) -> object:
+    """An option that names the beginning of several files, OUT.csv and the like."""
+    return typer.Option(help=help, callback=_beginning, **more)
 
 
 def source(help: str, **more: Any) -> object:

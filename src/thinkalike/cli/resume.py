@@ -9,16 +9,19 @@ from typing import Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.config import call_of
+from thinkalike.cli.config import call_of, commands_of
 from thinkalike.errors import InvalidInput
 
 
 @app.command()
 def resume(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Of a run that was stopped, in whatever way.")],
 ) -> None:
     """Go on with a run that was stopped: what is there of it is kept, the rest is done."""
-    place, arguments = call_of(folder)
+    assert context.parent is not None
+    others = [name for name in commands_of(context.parent) if name != context.info_name]
+    place, arguments = call_of(folder, others)
     try:
         os.chdir(place)
     except OSError:

@@ -83,6 +83,19 @@ class GroupComparison(Kept):
             f"{len(self.rows)} layers of models)"
         )
 
+    def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
+        """The mean score of every layer with its range and, as a tick, the lower ceiling of the region."""
+        from thinkalike.charts.range_charts import ranges
+        from thinkalike.charts.theme import get_theme, themed
+
+        data = self.table(over=over).rename(
+            columns={"model": "name", "region": "panel", "score": "value", "ceiling_lower": "tick"}
+        )
+        data["panel"] = data["panel"].map(str)
+        title = f"{len(self.subjects)} subjects, ranges over {over}"
+        kept = data[["name", "panel", "value", "low", "high", "tick"]]
+        return themed(ranges(kept, label=self.measure, title=title, theme=get_theme(theme)), get_theme(theme))
+
     def table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region and layer: the mean score with its range, ceilings, and p over both and each.
 
@@ -144,19 +157,6 @@ class GroupComparison(Kept):
     def load(cls, folder: str | os.PathLike[str]) -> GroupComparison:
         """What `save` wrote."""
         return read_result(cls, place(folder) / RESULT)
-
-    def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
-        """The mean score of every layer with its range and, as a tick, the lower ceiling of the region."""
-        from thinkalike.charts.range_charts import ranges
-        from thinkalike.charts.theme import get_theme, themed
-
-        data = self.table(over=over).rename(
-            columns={"model": "name", "region": "panel", "score": "value", "ceiling_lower": "tick"}
-        )
-        data["panel"] = data["panel"].map(str)
-        title = f"{len(self.subjects)} subjects, ranges over {over}"
-        kept = data[["name", "panel", "value", "low", "high", "tick"]]
-        return themed(ranges(kept, label=self.measure, title=title, theme=get_theme(theme)), get_theme(theme))
 
     def difference(self, first: Row, second: Row, *, over: str = BOTH) -> pd.DataFrame:
         """By how much the first of two layers of models scores higher: mean, range, and p (two-sided).

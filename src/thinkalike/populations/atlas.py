@@ -15,7 +15,11 @@ from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
 from thinkalike.options import whole_number
 from thinkalike.populations.atlas_store import AtlasStore
 from thinkalike.populations.between_models import FEATURES, MODEL_DISTANCES, Distances, between_models
-from thinkalike.populations.fingerprint_files import fingerprint_bytes, fingerprint_from
+from thinkalike.populations.fingerprint_files import (
+    fingerprint_bytes,
+    fingerprint_from,
+    is_fingerprint,
+)
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.fingerprinting import fingerprint
 from thinkalike.populations.mean_tau import Single, compact, compact_tau, mean_tau_matrix
@@ -187,6 +191,9 @@ class Atlas:
         unknown = [str(name) for name in table.index if name not in found.index]
         if unknown:
             raise UnknownName.among("model in this atlas", unknown[0], found.index)
+        twice = table.index[table.index.duplicated()]
+        if len(twice):
+            raise InvalidInput(f"The table of facts has two rows of {twice[0]}: give each model one.")
         return table.reindex(found.index).combine_first(found)
 
     def why(self, table: pd.DataFrame | None = None, *, by: str = FEATURES, **options: Any) -> Why:
@@ -248,8 +255,7 @@ class Atlas:
         options: Mapping[str, Any],
     ) -> Fingerprint:
         path = Path(model) if isinstance(model, (str, os.PathLike)) else None
-        is_file = path is not None and path.suffix == ".npz" and path.is_file()
-        made = Fingerprint.load(path) if is_file and path is not None else model
+        made = Fingerprint.load(path) if path is not None and is_fingerprint(path) else model
         if not isinstance(made, Fingerprint):
             return fingerprint(made, self.stimuli, **options)
         if options:

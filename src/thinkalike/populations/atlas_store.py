@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thinkalike.addresses import Address, filesystem, is_local, place, reaching
+from thinkalike.errors import InvalidInput
 from thinkalike.files import file_name, reading, write_bytes, writing
 from thinkalike.populations.fingerprint_files import SUFFIX
 
@@ -30,7 +31,10 @@ class AtlasStore:
 
     @classmethod
     def at(cls, address: Address) -> AtlasStore:
-        return cls(place(address))
+        root = place(address)
+        if is_local(root) and root.is_file():
+            raise InvalidInput(f"{root} is a file, and an atlas is a folder: name another place.")
+        return cls(root)
 
     @property
     def address(self) -> str:

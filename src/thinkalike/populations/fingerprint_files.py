@@ -8,6 +8,7 @@ numbers that are finite, names without control characters. Nothing in it is run.
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,17 @@ def load_fingerprint(path: Path) -> Fingerprint:
             raise ValueError(f"{path.stat().st_size:,} bytes, at most {MOST_BYTES:,} were expected")
         data = path.read_bytes()
     return fingerprint_from(data, path)
+
+
+def is_fingerprint(path: Path) -> bool:
+    """Whether this is the file of a fingerprint, whole or not, rather than arrays, or no file at all."""
+    if path.suffix != SUFFIX or not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "about.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return True
 
 
 def fingerprint_bytes(fingerprint: Fingerprint) -> bytes:

@@ -80,14 +80,6 @@ class Fingerprint:
         """How alike the layers of this system and of others are; see `similarity_of`."""
         return similarity_of([self, *others], measure=measure)
 
-    def to_frame(self) -> pd.DataFrame:
-        """The profile: one row per layer and feature."""
-        return self.profile.to_frame()
-
-    def plot(self, *, theme: str | None = "light") -> Chart:
-        """The profile: importances over layers."""
-        return self.profile.plot(theme=theme)
-
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write an .npz file of numbers, and of words about them."""
         from thinkalike.populations.fingerprint_files import save_fingerprint
@@ -100,6 +92,14 @@ class Fingerprint:
         from thinkalike.populations.fingerprint_files import load_fingerprint
 
         return load_fingerprint(place(path))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The profile: one row per layer and feature."""
+        return self.profile.to_frame()
+
+    def plot(self, *, theme: str | None = "light") -> Chart:
+        """The profile: importances over layers."""
+        return self.profile.plot(theme=theme)
 
 
 def similarity_of(fingerprints: Sequence[Fingerprint], *, measure: str = FEATURES) -> SimilarityMatrix:

@@ -22,12 +22,16 @@ def option_cases() -> Iterator[Malformed]:
         ("stimuli", ("stimuli", "-n", "20"), STIMULI),
     ):
         for options in lines(bad):
-            yield Malformed(f"{command} {' '.join(options)[:60]}", (*start, *options), both(sentences, _text))
+            yield Malformed(
+                f"{command} {' '.join(options)[:60]}", (*start, *options), both(sentences, text_files)
+            )
     yield Malformed(
-        "stimuli --items sentences", ("stimuli", "-n", "20", "--items", "sentences"), _text, "accepted"
+        "stimuli --items sentences", ("stimuli", "-n", "20", "--items", "sentences"), text_files, "accepted"
     )
     for arguments in lines(COMMANDS):
-        yield Malformed(f"command {' '.join(arguments)[:60]!r}", arguments, both(sentences, _text, good_csv))
+        yield Malformed(
+            f"command {' '.join(arguments)[:60]!r}", arguments, both(sentences, text_files, good_csv)
+        )
     for out in ("s.csv/run", "x" * 400, "s3://b/k", "memory://x", "http://x.y/z", "s.csv"):
         make = both(good_csv, good_arrays, lambda folder: np.savez(folder / "a.npz", x=vectors()))
         start = ("compare", "a.npz", "b.npz", "--stimuli", "s.csv", "--resamples", "0")
@@ -40,7 +44,7 @@ def lines(text: str) -> Iterator[tuple[str, ...]]:
         yield tuple({"LONG": "x" * 400, "HUGE": "9" * 20}.get(word, word) for word in shlex.split(line))
 
 
-def _text(folder: Path) -> None:
+def text_files(folder: Path) -> None:
     lines = [f"The king of {k} said so, and {k} times he went away and came again." for k in range(80)]
     (folder / "t.txt").write_text("\n\n".join(lines))
     (folder / "empty.txt").write_text("")
