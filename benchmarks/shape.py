@@ -39,7 +39,8 @@ CAPABILITIES = {
     ),
     "beyond one machine: addresses, tasks, plans": (
         "addresses", "leases", "parallel", "activations/expiry", "comparison/tasks", "comparison/planning",
-        "comparison/layer_costs", "comparison/reading_costs", "comparison/run_plan", "measures/large_cka",
+        "comparison/layer_costs", "comparison/reading_costs", "comparison/run_plan",
+        "comparison/text_planning", "measures/large_cka", "stitching/stitch_tasks",
     ),
     "inside the layer: heads, experts, latents, states": (
         "activations/autoencoders", "activations/latent_choice", "activations/parts",
@@ -58,8 +59,9 @@ CAPABILITIES = {
         "cli/methods", "cli/recording", "cli/resume", "cli/serve",
     ),
     "solid ground: files, owners, failures, finished runs": (
-        "files", "ownership", "checkpoint", "machine", "options", "registry", "activations/seals",
-        "cli/boundary", "cli/failures", "cli/finished", "cli/interrupts", "cli/once", "cli/record",
+        "files", "ownership", "checkpoint", "machine", "saving", "charts/range_charts", "options", "registry",
+        "activations/seals", "cli/boundary", "cli/failures", "cli/finished", "cli/interrupts", "cli/once",
+        "cli/record",
     ),
 }  # fmt: skip
 """What came after the commit before: modules, or packages that end with a slash, that serve it alone"""
@@ -125,14 +127,28 @@ def lines_of(path: Path) -> tuple[int, int, int]:
     return text.count("\n"), len(written - documented), len(documented)
 
 
-def function_lengths(path: Path) -> list[int]:
-    """How many lines each function has, with its signature and docstring."""
+def function_lengths(path: Path) -> list[tuple[int, int]]:
+    """How many lines each function has, and how many of them its body has, docstring aside."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return [
-        (node.end_lineno or node.lineno) - node.lineno + 1
+        ((node.end_lineno or node.lineno) - node.lineno + 1, _body(node))
         for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
+
+
+def _body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    rest = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (rest[-1].end_lineno or rest[-1].lineno) - rest[0].lineno + 1 if rest else 0
+
+
+def tests_to_code(package: str) -> str:
+    """Lines of a package's own tests, over those of the package."""
+    tests, code = (
+        sum(lines_of(path)[0] for path in (root / package).rglob("*.py"))
+        for root in (HERE.parent / "tests", HERE / "thinkalike")
+    )
+    return f"{tests / code:.2f}"
 
 
 class Names:
@@ -225,7 +241,9 @@ def shape(src: Path, compiled: Path) -> dict[str, str]:
     itself = [p for p in paths if p.relative_to(src / "thinkalike").parts[0] not in OUTSIDE]
     names = Counter(p.name for p in paths if not p.name.startswith("__"))
     repeated = [f"{name.removesuffix('.py')} ×{n}" for name, n in sorted(names.items()) if n > 1]
-    lengths = sorted(length for path in paths for length in function_lengths(path))
+    lengths, bodies = (
+        sorted(both) for both in zip(*(pair for p in paths for pair in function_lengths(p)), strict=True)
+    )
     code = sum(c for _, c, _ in counted.values())
     documented = sum(d for _, _, d in counted.values())
     sizes = [lines for lines, _, _ in counted.values()]
@@ -237,14 +255,17 @@ def shape(src: Path, compiled: Path) -> dict[str, str]:
         "modules": f"{len(paths)}",
         "lines of a module, median / longest": f"{median(sizes):.0f} / {max(sizes)}",
         "file names that occur more than once": f"{len(repeated)}: {', '.join(repeated)}",
-        "lines of a function, median / 90 % / longest": (
-            f"{median(lengths):.0f} / {quantiles(lengths, n=10)[8]:.0f} / {lengths[-1]}"
-        ),
+        "lines of a function, median / 90 % / longest": _three(lengths),
+        "the same of its body, signature and docstring aside": _three(bodies),
         "types not known: `Any`, and names that stand for it": f"{Names(paths, src).unknown_types()}",
         "modules that run in `ta.compare`, arrays / models": (
             " / ".join(f"{modules_that_run(src, what, compiled)}" for what in ("arrays", "models"))
         ),
     }
+
+
+def _three(lengths: list[int]) -> str:
+    return f"{median(lengths):.0f} / {quantiles(lengths, n=10)[8]:.0f} / {lengths[-1]}"
 
 
 def by_capability(src: Path) -> dict[str, int]:
@@ -283,6 +304,8 @@ def main() -> None:
     print(f"| | {commit} | now |\n|---|---|---|")
     for what in now:
         print(f"| {what} | {then[what]} | {now[what]} |")
+    print("\nLines of tests ÷ lines of the package:", end=" ")
+    print(", ".join(f"{package} {tests_to_code(package)}" for package in ("stitching", "recipes")))
     print("\n| lines of code | |\n|---|---|")
     for what, lines in by_capability(HERE).items():
         print(f"| {what} | {lines:,} |")
