@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from statistics import median, quantiles
@@ -58,7 +58,7 @@ CAPABILITIES = {
         "serving/", "report/methods", "report/methods_text", "charts/group_charts", "cli/config",
         "cli/methods", "cli/recording", "cli/resume", "cli/serve",
     ),
-    "solid ground: files, owners, failures, finished runs": (
+    "solid ground: files, owners, failures, finished runs, results kept": (
         "files", "ownership", "checkpoint", "machine", "saving", "charts/range_charts", "options", "registry",
         "activations/seals", "cli/boundary", "cli/failures", "cli/finished", "cli/interrupts", "cli/once",
         "cli/record",
@@ -92,7 +92,7 @@ if sys.argv[2]:
     sys.setprofile(note)
 ta.compare(systems, stimuli)
 sys.setprofile(None)
-print(len(ran))
+print(*sorted(ran))
 """
 
 
@@ -216,8 +216,8 @@ def annotations(tree: ast.AST) -> Iterator[ast.expr]:
             yield found
 
 
-def modules_that_run(src: Path, what: str, compiled: Path) -> int:
-    """How many modules' functions run in one `ta.compare` of arrays or of models, with nothing kept before.
+def modules_that_run(src: Path, what: str, compiled: Path) -> list[str]:
+    """Whose functions run in one `ta.compare` of arrays or of models, with nothing kept before.
 
     A first time without counting compiles the loops: Numba, watched call by call, would take half an hour.
     """
@@ -231,11 +231,25 @@ def modules_that_run(src: Path, what: str, compiled: Path) -> int:
                 text=True,
                 check=True,
             )
-    return int(ran.stdout.split()[-1])
+    return [name.removeprefix("thinkalike.") for name in ran.stdout.splitlines()[-1].split()]
 
 
-def shape(src: Path, compiled: Path) -> dict[str, str]:
-    """What → how much, in the order of the table; compiled loops are kept in a folder."""
+def running_in(src: Path, compiled: Path) -> dict[str, list[str]]:
+    """What is compared → the modules that run; compiled loops are kept in a folder."""
+    return {what: modules_that_run(src, what, compiled) for what in ("arrays", "models")}
+
+
+def by_package(names: Sequence[str]) -> dict[str, list[str]]:
+    """Package → its modules; single modules are the ground."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        package, dot, module = name.partition(".")
+        found.setdefault(package if dot else "the ground", []).append(module or name)
+    return found
+
+
+def shape(src: Path, running: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What → how much, in the order of the table; `running`: what is compared → the modules that run."""
     paths = modules(src)
     counted = {path: lines_of(path) for path in paths}
     itself = [p for p in paths if p.relative_to(src / "thinkalike").parts[0] not in OUTSIDE]
@@ -258,8 +272,8 @@ def shape(src: Path, compiled: Path) -> dict[str, str]:
         "lines of a function, median / 90 % / longest": _three(lengths),
         "the same of its body, signature and docstring aside": _three(bodies),
         "types not known: `Any`, and names that stand for it": f"{Names(paths, src).unknown_types()}",
-        "modules that run in `ta.compare`, arrays / models": (
-            " / ".join(f"{modules_that_run(src, what, compiled)}" for what in ("arrays", "models"))
+        f"modules that run in `ta.compare`, {' / '.join(running)}": (
+            " / ".join(f"{len(names)}" for names in running.values())
         ),
     }
 
@@ -299,8 +313,10 @@ def checked_out(commit: str, folder: Path) -> Path:
 def main() -> None:
     commit = sys.argv[1] if len(sys.argv) > 1 else BEFORE
     with tempfile.TemporaryDirectory() as folder:
-        then = shape(checked_out(commit, Path(folder)), Path(folder, "then"))
-        now = shape(HERE, Path(folder, "now"))
+        before = checked_out(commit, Path(folder))
+        then = shape(before, running_in(before, Path(folder, "then")))
+        running = running_in(HERE, Path(folder, "now"))
+        now = shape(HERE, running)
     print(f"| | {commit} | now |\n|---|---|---|")
     for what in now:
         print(f"| {what} | {then[what]} | {now[what]} |")
@@ -309,6 +325,9 @@ def main() -> None:
     print("\n| lines of code | |\n|---|---|")
     for what, lines in by_capability(HERE).items():
         print(f"| {what} | {lines:,} |")
+    print("\n| what runs | modules |\n|---|---|")
+    for package, names in by_package(running["models"]).items():
+        print(f"| {package} ({len(names)}) | {', '.join(f'`{name}`' for name in names)} |")
 
 
 if __name__ == "__main__":
