@@ -28,7 +28,7 @@ class Table:
     first: float | None = None
     """The share of the first level of every feature; when None, each level has a share of its own"""
     shared: float = 0.0
-    """How much any two features go together: the correlation of the normal numbers that are cut into levels"""
+    """How much any two features go together: the correlation of the normal numbers that levels are made of"""
 
     def draw(self, n_sentences: int, seed: int = 0) -> Stimuli:
         rng = np.random.default_rng(seed)
