@@ -13,6 +13,7 @@ from scipy.stats import spearmanr
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.stitching import LabelledTexts, StitchResult, asymmetry, mean_asymmetry, stitch
+from thinkalike.stitching.statistics import expanded_tail
 
 SMALL = {"length": 32, "resamples": 200}
 
@@ -199,7 +200,8 @@ def test_both_ways_and_a_paired_test(two, documents, tokenizer):
     draws = np.random.default_rng(0).multinomial(
         len(per_unit), np.full(len(per_unit), 1 / len(per_unit)), size=500
     )
-    ends = np.quantile([(d @ per_unit) / (d @ there.counts) for d in draws], [0.025, 0.975])
+    tail = expanded_tail(len(per_unit))
+    ends = np.quantile([(d @ per_unit) / (d @ there.counts) for d in draws], [tail, 1 - tail])
     np.testing.assert_allclose([mean["low"], mean["high"]], ends)
     with pytest.raises(InvalidInput, match="are not the two ways of one pair"):
         asymmetry(there, there)
