@@ -47,7 +47,7 @@ class View:
     """The three matrices"""
     lines: ViewChart
     """The penalty over depth"""
-    agreements: tuple[tuple[str, str, str, str], ...]
+    agreements: tuple[tuple[str, str, str], ...]
     """The two views, ρ, p, and over how many pairs of layers"""
     cautions: tuple[str, ...]
 
