@@ -27,6 +27,7 @@ from benchmarks.calibration import (
     features,
     geometry,
     populations,
+    stitching,
     structure,
     subjects,
 )
@@ -39,6 +40,7 @@ SIMULATIONS = {
     **geometry.SIMULATIONS,
     **structure.SIMULATIONS,
     **subjects.SIMULATIONS,
+    **stitching.SIMULATIONS,
     **populations.SIMULATIONS,
     **changes.SIMULATIONS,
 }

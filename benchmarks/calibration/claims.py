@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,14 @@ class Claim:
     goal_high: float
     found: float
     n: int
+    error_of_sets: float | None = None
+    """The standard error where draws come in sets that share something: from the means of the sets"""
 
     @property
     def error(self) -> float:
         """The standard error of `found`."""
+        if self.error_of_sets is not None:
+            return self.error_of_sets
         return sqrt(self.found * (1 - self.found) / self.n)
 
     @property
@@ -31,12 +37,24 @@ class Claim:
         return bool(self.goal_low <= self.found <= self.goal_high)
 
     def as_row(self) -> dict[str, Any]:
+        told = asdict(self)
+        del told["error_of_sets"]
         return {
-            **asdict(self),
+            **told,
             "found": float(self.found),
             "error": round(self.error, 4),
             "holds": self.holds,
         }
+
+
+def error_of_sets(values: Sequence[float], sets: Sequence[int]) -> float | None:
+    """The standard error of the mean of `values`, which are alike within each of `sets`; None for one set."""
+    values_, sets_ = np.asarray(values), np.asarray(sets)
+    names, counts = np.unique(sets_, return_counts=True)
+    if len(names) < 2:
+        return None
+    away = [(values_[sets_ == name] - values_.mean()).sum() for name in names]
+    return float(sqrt(len(names) / (len(names) - 1) * np.square(away).sum()) / counts.sum())
 
 
 Part = Callable[[int, int], "Claim | list[Claim]"]

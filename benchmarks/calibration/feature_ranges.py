@@ -8,11 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.calibration.claims import Claim, Simulation
+from benchmarks.calibration.claims import Claim, Simulation, error_of_sets
 from benchmarks.calibration.feature_worlds import (
     DEVELOPMENT,
     ELSEWHERE,
+    OUTSIDE,
     RANGES,
+    SAMPLES_EACH,
     RangeWorld,
     Sample,
     samples,
@@ -31,6 +33,10 @@ class Coverage:
     """How often ranges held the truth, by quantity."""
 
     held: dict[str, list[float]] = field(default_factory=dict)
+    sets: dict[str, list[int]] = field(default_factory=dict)
+    """By quantity, which set of systems each share is of"""
+    now: int = 0
+    """The set of systems at hand"""
 
     def add(
         self, quantity: str, low: Floats, high: Floats, truth: Floats, some: Floats | None = None
@@ -40,9 +46,11 @@ class Coverage:
         inside = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
         if known.any():
             self.held.setdefault(quantity, []).append(float(inside[known].mean()))
+            self.sets.setdefault(quantity, []).append(self.now)
 
-    def add_sample(self, sample: Sample) -> float:
+    def add_sample(self, number: int, sample: Sample) -> float:
         """All that two systems have; the true mean τ_w is returned."""
+        self.now = number // SAMPLES_EACH
         for one, true in zip(sample.made, sample.truth, strict=True):
             self.add("ρ", *one.score_range(), true.mean_scores)
             importance = (*one.importance_range(), true.mean_importance)
@@ -68,12 +76,20 @@ def ranges_in(n_draws: int, seed: int, *, about: RangeWorld, name: str, first: i
     """Do 95 % ranges hold the values of very many sentences? The truth is what a whole population gives."""
     warnings.simplefilter("ignore", CautionWarning)
     coverage = Coverage()
-    true_means = [coverage.add_sample(one) for one in samples(about, n_draws, 1000 * seed + first)]
+    drawn = enumerate(samples(about, n_draws, 1000 * seed + first))
+    true_means = [coverage.add_sample(number, one) for number, one in drawn]
     world = (
         f"{name}, {about.n_sentences} sentences, true mean τ_w {min(true_means):.2f} to {max(true_means):.2f}"
     )
     return [
-        Claim(f"95 % range of {quantity}", world, *COVERAGE, float(np.mean(held)), n_draws)
+        Claim(
+            f"95 % range of {quantity}",
+            world,
+            *COVERAGE,
+            found=float(np.mean(held)),
+            n=n_draws,
+            error_of_sets=error_of_sets(held, coverage.sets[quantity]),
+        )
         for quantity, held in coverage.held.items()
     ]
 
@@ -94,6 +110,7 @@ def _parts(worlds: dict[str, RangeWorld], first: int) -> Simulation:
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "features-ranges": (_parts(RANGES, 100), 300),
     "features-ranges-elsewhere": (_parts(ELSEWHERE, 200), 300),
+    "features-ranges-outside": (_parts(OUTSIDE, 400), 300),
     "features-ranges-development": (_parts(DEVELOPMENT, 5000), 100),
 }
 """Name → the simulation, and the draws of a full run"""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.calibration.features import profiles_of
-from benchmarks.calibration.worlds import Floats, World, shown
+from benchmarks.calibration.worlds import DOMINANT, Floats, World, shown
 from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
@@ -36,6 +36,10 @@ class RangeWorld:
     tails: int | None = None
     spread: float = 0.4
     """Of log strengths over the layers of a system"""
+    loud: int = 0
+    interactions: float = 0.0
+    dominant: bool = False
+    """Whether one feature, the same in all systems, is as strong as `worlds.DOMINANT`"""
 
 
 class Sample(NamedTuple):
@@ -69,6 +73,13 @@ ELSEWHERE = {
     "2 layers against 13": pair("salle2024", 0.5, 80, population=1000, layers=(2, 13)),
     "few sentences": pair("salle2024", 0.9, 40, population=1000),
 }
+OUTSIDE = {
+    "correlated features (0.6)": pair("correlated features", 0.6, 80, population=1200),
+    "one feature dominates": pair("salle2024", 0.3, 80, population=1200, dominant=True),
+    "two loud units, t of 3 degrees": pair("salle2024", 0.7, 80, population=1200, tails=3, loud=2),
+    "features interact": pair("salle2024", 0.5, 80, population=1200, interactions=1.0),
+}
+"""Kinds of worlds that were drawn up when all else was done"""
 DEVELOPMENT = {
     "salle2024, unlike": pair("salle2024", 0.3, 80, population=1600),
     "untangled, 40 sentences": pair("untangled", 0.9, 40, population=1000),
@@ -91,7 +102,8 @@ TIES = {
 
 def samples(about: RangeWorld, n: int, seed: int) -> Iterator[Sample]:
     """`n` samples, and new systems after every ten."""
-    world = World(shown(about.kind, about.population, seed), tails=about.tails)
+    stimuli = shown(about.kind, about.population, seed)
+    world = World(stimuli, tails=about.tails, loud=about.loud, interactions=about.interactions)
     rng, systems = np.random.default_rng(seed), dict[str, Floats]()
     for k in range(n):
         if k % SAMPLES_EACH == 0:
@@ -106,9 +118,11 @@ def samples(about: RangeWorld, n: int, seed: int) -> Iterator[Sample]:
 def _systems(about: RangeWorld, world: World, rng: np.random.Generator) -> dict[str, Floats]:
     """The layers of each system (n_layers, n_items, n_units)."""
     common, *own = rng.normal(size=(1 + len(about.likeness), len(world.codes)))
-    return {
-        name: np.stack(
-            world.system(rng, np.exp(share * common + np.sqrt(1 - share**2) * one), depth, about.spread)
-        )
-        for name, share, one, depth in zip("abcd", about.likeness, own, about.layers, strict=False)
-    }
+    top = rng.integers(len(world.codes)) if about.dominant else None
+    systems = {}
+    for name, share, one, depth in zip("abcd", about.likeness, own, about.layers, strict=False):
+        strengths = np.exp(share * common + np.sqrt(1 - share**2) * one)
+        if top is not None:
+            strengths[top] = DOMINANT
+        systems[name] = np.stack(world.system(rng, strengths, depth, about.spread))
+    return systems

@@ -21,6 +21,7 @@ from thinkalike.encoding.crossval import LayerJudge, layer_target
 from thinkalike.encoding.strengths import strengths
 from thinkalike.inference.block_tests import relabelling_test
 from thinkalike.inference.weighted_tau import tau_matrix
+from thinkalike.labels import Row
 from thinkalike.stimuli import Stimuli
 
 SENTENCES = {"salle2024": 100, "untangled": 60, "half missing": 100}
@@ -36,6 +37,10 @@ class NullWorld:
     layers: tuple[int, int] = (1, 1)
     n_sentences: int = 100
     tails: int | None = None
+    loud: int = 0
+    interactions: float = 0.0
+    designs: int = 1
+    """How many times sentences are drawn anew"""
 
     @property
     def name(self) -> str:
@@ -44,6 +49,16 @@ class NullWorld:
         if first != second:
             depth = f"{first} layers against {second}"
         return f"{self.kind}, {self.strengths} strengths, {depth}"
+
+    @property
+    def rows(self) -> list[Row]:
+        return [
+            (name, layer) for name, depth in zip("ab", self.layers, strict=True) for layer in range(depth)
+        ]
+
+    def world(self, seed: int) -> World:
+        stimuli = shown(self.kind, self.n_sentences, seed)
+        return World(stimuli, tails=self.tails, loud=self.loud, interactions=self.interactions)
 
 
 NULL_WORLDS = {
@@ -65,17 +80,31 @@ OTHER_WORLDS = {
     "salle2024, 40 sentences, gamma strengths, 3 layers": NullWorld("salle2024", "gamma", (3, 3), 40),
 }
 """Worlds that nothing was chosen in: drawn up before any of them was run"""
+OUTSIDE_WORLDS = {
+    "correlated features (0.6), log-normal strengths, 3 layers": NullWorld(
+        "correlated features", "log-normal", (3, 3), 80, designs=8
+    ),
+    "salle2024, one feature dominates each system, 3 layers": NullWorld(
+        "salle2024", "one dominates", (3, 3), 80, designs=8
+    ),
+    "salle2024, two loud units, t of 3 degrees, 3 layers": NullWorld(
+        "salle2024", "log-normal", (3, 3), 80, tails=3, loud=2, designs=8
+    ),
+    "salle2024, features interact, sparse strengths, 3 layers": NullWorld(
+        "salle2024", "sparse", (3, 3), 80, interactions=1.0, designs=8
+    ),
+}
+"""Worlds of other kinds, drawn up when all else was done; sentences are drawn anew after every 50 draws"""
 
 
 def null_in(n_draws: int, seed: int, *, about: NullWorld, name: str) -> list[Claim]:
     """p ≤ 0.05 of two systems whose strengths have nothing to do with each other."""
-    world = World(shown(about.kind, about.n_sentences, seed), tails=about.tails)
-    plan = plan_profiles(world.stimuli)
-    side = LayerJudge.of(plan.encoding).side
-    rng = np.random.default_rng(seed)
-    rows = [(name, layer) for name, depth in zip("ab", about.layers, strict=True) for layer in range(depth)]
-    found = []
-    for _ in range(n_draws):
+    rng, found = np.random.default_rng(seed), list[tuple[float, float]]()
+    for k in range(n_draws):
+        if k % -(-n_draws // about.designs) == 0:
+            world = about.world(seed + k)
+            plan = plan_profiles(world.stimuli)
+            side = LayerJudge.of(plan.encoding).side
         layers = []
         for depth in about.layers:
             drawn = draw_strengths(rng, about.strengths, plan.differences.n_features)
@@ -85,7 +114,7 @@ def null_in(n_draws: int, seed: int, *, about: NullWorld, name: str) -> list[Cla
                 strengths(side, layer_target(X, plan.encoding.settings, len(X))).mean(axis=0) for X in layers
             ]
         profiles = np.stack(measured)
-        test = relabelling_test(tau_matrix(profiles), profiles, rows)
+        test = relabelling_test(tau_matrix(profiles), profiles, about.rows)
         block = next(one for one in test.blocks if one.a != one.b)
         found.append((block.p_mean, block.p_maximum))
     shares = (np.array(found) <= 0.05).mean(axis=0)
@@ -130,6 +159,10 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     ),
     "features-null-elsewhere": (
         {name: partial(null_in, about=about, name=name) for name, about in OTHER_WORLDS.items()},
+        400,
+    ),
+    "features-null-outside": (
+        {name: partial(null_in, about=about, name=name) for name, about in OUTSIDE_WORLDS.items()},
         400,
     ),
     "features-nothing": ({kind: partial(nothing_matters, kind=kind) for kind in SENTENCES}, 200),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from thinkalike.stimuli import Stimuli
 
@@ -19,21 +20,29 @@ LEVELS = (2, 3, 2, 5, 4, 2, 6, 3)
 
 @dataclass(frozen=True)
 class Table:
-    """Three items a sentence, with features of so many levels each, drawn without regard to one another."""
+    """Three items a sentence, with features of so many levels each."""
 
     levels: tuple[int, ...] = LEVELS
     missing: float = 0.0
     """The share of values that are missing"""
     first: float | None = None
     """The share of the first level of every feature; when None, each level has a share of its own"""
+    shared: float = 0.0
+    """How much any two features go together: the correlation of the normal numbers that levels are made of"""
 
     def draw(self, n_sentences: int, seed: int = 0) -> Stimuli:
         rng = np.random.default_rng(seed)
         n = 3 * n_sentences
+        common = rng.normal(size=n) if self.shared else 0.0
         table: dict[str, Any] = {"sentence": np.repeat(np.arange(n_sentences), 3).astype(str)}
         for place, n_levels in enumerate(self.levels):
             names = np.array(list("abcdef")[:n_levels], dtype=object)
-            values = rng.choice(names, n, p=self._shares(rng, n_levels))
+            shares = self._shares(rng, n_levels)
+            if self.shared:
+                mixed = np.sqrt(self.shared) * common + np.sqrt(1 - self.shared) * rng.normal(size=n)
+                values = names[np.searchsorted(np.cumsum(shares)[:-1], norm.cdf(mixed))]
+            else:
+                values = rng.choice(names, n, p=shares)
             table[f"f{place}"] = np.where(rng.random(n) < self.missing, None, values)
         table["word"] = [f"word{k}" for k in range(n)]
         frame = pd.DataFrame(table)
@@ -53,6 +62,7 @@ TABLES = {
     "third missing": Table(levels=(3, 2, 4, 2, 3, 5, 2), missing=0.35),
     "uncommon": Table(levels=(2, 3, 2, 4, 2, 3), first=0.85),
     "scarce": Table(levels=(2, 2, 2, 3, 3, 2, 2, 4, 2), first=0.93),
+    "correlated features": Table(levels=(2, 3, 2, 4, 2, 3, 5, 2), shared=0.6),
     "ten features": Table(levels=(2, 4, 3, 2, 2, 5, 3, 2, 3, 2)),
 }
 
@@ -64,17 +74,23 @@ def shown(kind: str, n_sentences: int, seed: int = 0) -> Stimuli:
     return Stimuli.from_grammar(grammar=kind, n_sentences=n_sentences, seed=seed)
 
 
+DOMINANT = 40.0
+"""The strength of a feature that dominates: others are about 1, and all noise together is 6"""
+
+
 def draw_strengths(rng: np.random.Generator, kind: str, n_features: int) -> Floats:
     """Strengths of unrelated features.
 
-    "log-normal", "gamma", "wide" (log-normal with twice the spread), or "sparse", three in five of which
-    are 0.
+    "log-normal", "gamma", "wide" (log-normal with twice the spread), "sparse", three in five of which are 0,
+    or "one dominates", in which one feature, any, is as strong as `DOMINANT`.
     """
     if kind == "gamma":
         return rng.gamma(1.0, size=n_features)
     if kind == "wide":
         return np.exp(2 * rng.normal(size=n_features))
     strengths = np.exp(rng.normal(size=n_features))
+    if kind == "one dominates":
+        strengths[rng.integers(n_features)] = DOMINANT
     return np.where(rng.random(n_features) < 0.4, 1.5 * strengths, 0.0) if kind == "sparse" else strengths
 
 
@@ -89,6 +105,11 @@ class World:
     n_units: int = 24
     tails: int | None = None
     """Degrees of freedom of Student's t that noise and places of levels are drawn from; None: normal"""
+    loud: int = 0
+    """So many of the units are ten times as loud as the others, as some are in language models"""
+    interactions: float = 0.0
+    """Of two features next to each other, what every combination of their levels adds of its own, as a share
+    of what the two do by themselves"""
 
     def drawn(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         """Numbers of variance 1."""
@@ -114,6 +135,21 @@ class World:
         for codes, strength in zip(self.codes, strengths, strict=True):
             places = 0.4 * np.sqrt(strength) * self.drawn(rng, (codes.max() + 1, self.n_units))
             X += np.where(codes[:, None] >= 0, places[codes], 0.0)
+        if self.interactions:
+            X += self._combined(rng, strengths)
+        X[:, : self.loud] *= 10
+        return X
+
+    def _combined(self, rng: np.random.Generator, strengths: Floats) -> Floats:
+        """(n_items, n_units): what no sum over the features can explain."""
+        X = np.zeros((len(self.stimuli), self.n_units))
+        for k in range(0, len(self.codes) - 1, 2):
+            first, second = self.codes[k], self.codes[k + 1]
+            both = first * (second.max() + 1) + second
+            size = self.interactions * 0.4 * (strengths[k] * strengths[k + 1]) ** 0.25
+            places = size * self.drawn(rng, ((first.max() + 1) * (second.max() + 1), self.n_units))
+            known = (first >= 0) & (second >= 0)
+            X[known] += places[both[known]]
         return X
 
     def system(

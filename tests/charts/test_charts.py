@@ -32,6 +32,7 @@ def profile_data() -> pd.DataFrame:
             "importance": 0.1 * j,
             "low": 0.1 * j - 0.01,
             "high": 0.1 * j + 0.01,
+            "strength": 0.3 * j,
             "matters": j == 2,
             "named": j == 2 and k == 1,
         }

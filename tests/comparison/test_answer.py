@@ -87,6 +87,18 @@ def test_the_most_alike_have_the_highest_tau_not_the_smallest_q(make_profile: Ma
     blocks = tuple(replace(t, q=q.get((t.a, t.b), np.nan)) for t in found["features"].blocks)
     found["features"] = replace(found["features"], blocks=blocks)
     assert answer(made, found).alike.startswith("a and b are the most alike:")
+    assert answer(made, found).sure.startswith("2 of 3 pairs are more alike than chance. ")
+
+
+def test_the_most_alike_may_be_no_more_so_than_chance(make_profile: Make) -> None:
+    made = profiles(make_profile, a=FIRST, b=FIRST, c=SWAPPED)
+    found = matrices(made)
+    q = {("a", "b"): 0.2, ("a", "c"): 0.001, ("b", "c"): 0.2}
+    blocks = tuple(replace(t, q=q.get((t.a, t.b), np.nan)) for t in found["features"].blocks)
+    found["features"] = replace(found["features"], blocks=blocks)
+    assert answer(made, found).sure.startswith(
+        "1 of 3 pairs is more alike than chance, a and b not among them."
+    )
 
 
 def test_a_tie_is_called_a_tie(make_profile: Make) -> None:

@@ -6,12 +6,22 @@ import json
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks.calibration import __main__ as calibration
-from benchmarks.calibration.claims import Claim, claims_of, parts_of
+from benchmarks.calibration.claims import Claim, claims_of, error_of_sets, parts_of
+from benchmarks.calibration.worlds import shown
 
-SMALL = ("null-cka", "agreement-related", "groups-planted", "blocks-planted", "subjects-level")
+SMALL = (
+    "null-cka",
+    "agreement-related",
+    "groups-planted",
+    "blocks-planted",
+    "subjects-level",
+    "stitching-penalties",
+)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -67,6 +77,28 @@ def test_a_run_that_was_stopped_goes_on(places: Path, monkeypatch: pytest.Monkey
     calibration.run("one:c", full=False, draws=3, few=True)
     few = json.loads(calibration.RESULTS.read_text(encoding="utf-8"))["one"]
     assert [(row["world"], row["n"]) for row in few] == [("c", 3)]
+
+
+def test_the_error_of_draws_that_come_in_sets() -> None:
+    """Copies of a draw know no more than the draw."""
+    values = np.random.default_rng(0).normal(size=12)
+    alone = values.std(ddof=1) / np.sqrt(12)
+    assert error_of_sets(values, range(12)) == pytest.approx(alone)
+    assert error_of_sets(np.repeat(values, 10), np.repeat(range(12), 10)) == pytest.approx(alone)
+    assert error_of_sets(values, [0] * 12) is None
+    assert Claim("p", "w", 0.0, 1.0, 0.5, 120, error_of_sets=0.07).as_row()["error"] == 0.07
+
+
+def test_features_that_go_together() -> None:
+    codes = [
+        pd.factorize(column, sort=True)[0] for _, column in shown("correlated features", 800).features.items()
+    ]
+    r = np.corrcoef(codes)[np.triu_indices(len(codes), 1)]
+    assert r.min() > 0.2
+    apart = np.corrcoef(
+        [pd.factorize(column, sort=True)[0] for _, column in shown("twelve features", 800).features.items()]
+    )
+    assert np.abs(apart[np.triu_indices(len(apart), 1)]).max() < 0.1
 
 
 def test_names_that_are_none() -> None:

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from thinkalike.comparison.comparison import Comparison
-from thinkalike.comparison.views import shuffled_p, three_views
+from thinkalike.comparison.views import three_views
 from thinkalike.errors import InvalidInput
 from thinkalike.report import write_report
 from thinkalike.report.function import find_stitchings, function_section
@@ -72,12 +72,11 @@ def geometry(planted: Comparison) -> np.ndarray:
 
 
 def test_function_that_follows_geometry_agrees_with_it(planted: Comparison, geometry: np.ndarray) -> None:
-    views = three_views(planted, plant_stitching(1 - geometry), n_permutations=199)
+    views = three_views(planted, plant_stitching(1 - geometry))
     assert list(views.values) == ["features", "rsa", "function"]
     np.testing.assert_allclose(views.values["function"], 1 - geometry, atol=1e-9)
     by_name = {(one.a, one.b): one for one in views.agreements}
     assert by_name["rsa", "function"].rho == pytest.approx(1, abs=1e-3)  # sums make near ties
-    assert by_name["rsa", "function"].p == pytest.approx(1 / 200)
     assert by_name["rsa", "function"].n_pairs == 49
     expected = spearmanr(views.values["features"].ravel(), -(1 - geometry).ravel()).statistic
     assert by_name["features", "function"].rho == pytest.approx(expected)
@@ -85,19 +84,9 @@ def test_function_that_follows_geometry_agrees_with_it(planted: Comparison, geom
 
 def test_only_stitched_pairs_count(planted: Comparison, geometry: np.ndarray) -> None:
     diagonal = np.eye(7, dtype=bool)
-    views = three_views(planted, plant_stitching(1 - geometry, known=diagonal), n_permutations=99)
+    views = three_views(planted, plant_stitching(1 - geometry, known=diagonal))
     assert np.isnan(views.values["function"][0, 1])
     assert [one.n_pairs for one in views.agreements] == [49, 7, 7]
-
-
-def test_shuffling_layers_gives_even_p_values_by_chance() -> None:
-    rng = np.random.default_rng(0)
-    found = [
-        shuffled_p(rng.normal(size=(5, 6)), rng.normal(size=(5, 6)), n_permutations=99, seed=k)
-        for k in range(100)
-    ]
-    assert 0.35 < np.mean(found) < 0.65
-    assert np.isnan(shuffled_p(np.ones((3, 3)), rng.normal(size=(3, 3)), n_permutations=9, seed=0))
 
 
 def test_what_the_section_says(planted: Comparison, geometry: np.ndarray) -> None:
@@ -113,7 +102,7 @@ def test_what_the_section_says(planted: Comparison, geometry: np.ndarray) -> Non
         "features and function",
         "geometry and function",
     ]
-    assert view.agreements[2][1] == "1.00"
+    assert view.agreements[2][1:] == ("1.00", "49")  # ρ without a p, and the pairs
     assert view.cautions == ("Mind this.",)
     for name, chart in section.charts(source=section.tables.__getitem__).items():
         alt.Chart.from_dict(chart.to_dict())  # valid by the schema

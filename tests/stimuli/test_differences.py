@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.stimuli import differences
 from thinkalike.stimuli.differences import share_differing
 from thinkalike.stimuli.feature_coding import code_features, kind_of, require_variation
 
@@ -61,13 +64,27 @@ def brute(features: pd.DataFrame, ordered: str, missing: str) -> np.ndarray:
     return np.array(columns).T
 
 
+WAYS = {"at once": {}, "two by two": {"MAX_LEVELS_AT_ONCE": 0}, "in chunks": {"_ONE_HOT_CELLS": 300}}
+"""The two ways to the moments, and the first of them a few items at a time"""
+
+
+@contextmanager
+def made(way: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in WAYS[way].items():
+            patch.setattr(differences, name, value)
+        yield
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ordered", ["indicator", "minmax"])
 @pytest.mark.parametrize("missing", ["ignore", "level"])
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_moments_equal_those_of_formed_pairs(ordered: str, missing: str, share: float) -> None:
+def test_moments_equal_those_of_formed_pairs(way: str, ordered: str, missing: str, share: float) -> None:
     features = table(40, seed=1, missing=share)
     pairs = brute(features, ordered, missing)
-    moments = code_features(features, ordered=ordered, missing=missing).pair_moments()
+    with made(way):
+        moments = code_features(features, ordered=ordered, missing=missing).pair_moments()
     assert moments.n_pairs == len(pairs)
     np.testing.assert_allclose(moments.means, pairs.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(moments.products, pairs.T @ pairs / len(pairs), atol=1e-12)
@@ -92,9 +109,10 @@ def test_tables_and_item_differences_equal_formed_pairs(ordered: str, missing: s
     seed=st.integers(0, 10_000),
     ordered=st.sampled_from(["indicator", "minmax"]),
     missing=st.sampled_from(["ignore", "level"]),
+    way=st.sampled_from(list(WAYS)),
 )
 def test_weights_count_copies_and_leave_out_pairs_of_copies(
-    n: int, seed: int, ordered: str, missing: str
+    n: int, seed: int, ordered: str, missing: str, way: str
 ) -> None:
     features = table(n, seed, missing=0.3)
     weights = np.random.default_rng(seed).integers(0, 4, n)
@@ -104,7 +122,8 @@ def test_weights_count_copies_and_leave_out_pairs_of_copies(
     i, j = (copies[k] for k in np.triu_indices(len(copies), 1))
     i, j = i[i != j], j[i != j]
     pairs = np.stack([f.squared_differences(i, j) for f in coded.features], axis=1)
-    moments = coded.pair_moments(weights=weights)
+    with made(way):
+        moments = coded.pair_moments(weights=weights)
     assert moments.n_pairs == len(pairs)
     np.testing.assert_allclose(moments.means, pairs.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(moments.products, pairs.T @ pairs / len(pairs), atol=1e-12)

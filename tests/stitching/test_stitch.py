@@ -8,10 +8,12 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.stitching import LabelledTexts, StitchResult, asymmetry, mean_asymmetry, stitch
+from thinkalike.stitching.statistics import expanded_tail
 
 SMALL = {"length": 32, "resamples": 200}
 
@@ -100,10 +102,10 @@ def test_all_stitches_of_one_bottom_share_its_passes(two, documents, tokenizer):
     assert len(result.stitches) == 9
     assert result.matrix().shape == (3, 3)
     assert result.matrix().notna().all().all()
-    rho, p = result.depth_mismatch()
-    assert -1 <= rho <= 1
-    assert 0 <= p <= 1
-    assert np.isnan(few.depth_mismatch()).all()  # two points always lie on a line
+    frame = result.to_frame()
+    expected = spearmanr(abs(frame["layer_bottom"] - frame["layer_top"]), frame["penalty"]).statistic
+    assert result.depth_mismatch() == pytest.approx(expected)
+    assert np.isnan(few.depth_mismatch())  # two points always lie on a line
 
 
 def test_layers_of_unequal_depth_meet_at_the_same_share_of_it(make, documents, tokenizer):
@@ -198,7 +200,8 @@ def test_both_ways_and_a_paired_test(two, documents, tokenizer):
     draws = np.random.default_rng(0).multinomial(
         len(per_unit), np.full(len(per_unit), 1 / len(per_unit)), size=500
     )
-    ends = np.quantile([(d @ per_unit) / (d @ there.counts) for d in draws], [0.025, 0.975])
+    tail = expanded_tail(len(per_unit))
+    ends = np.quantile([(d @ per_unit) / (d @ there.counts) for d in draws], [tail, 1 - tail])
     np.testing.assert_allclose([mean["low"], mean["high"]], ends)
     with pytest.raises(InvalidInput, match="are not the two ways of one pair"):
         asymmetry(there, there)

@@ -20,12 +20,12 @@ def importance_profile(
     legend: bool = True,
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
-    """Importance over layers, a line per feature with a band for its spread (Figure 3 of Salle et al. 2024).
+    """Importance over layers, a line per feature with a band around it (Figure 3 of Salle et al. 2024).
 
     Parameters
     ----------
-    data : rows of `place` (0, 1, …), `layer`, `feature`, `importance`, `low`, `high`; `matters`, or else the
-        line is grey; `named`, where the name of the feature stands beside its line.
+    data : rows of `place` (0, 1, …), `layer`, `feature`, `importance`, `low`, `high`, `strength`; `matters`,
+        or else the line is grey; `named`, where the name of the feature stands beside its line.
     features : in the order that gives each its colour.
     domain : the axis of importance; give the same to every system, so that they can be read together.
 
@@ -59,6 +59,7 @@ def importance_profile(
             alt.Tooltip("importance:Q", format=".3f"),
             alt.Tooltip("low:Q", format=".3f"),
             alt.Tooltip("high:Q", format=".3f"),
+            alt.Tooltip("strength:Q", format=".3f"),
         ],
     )
     named = base.transform_filter("datum.named").encode(y=y, text="feature:N", opacity=faded)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOOTNOTE = (
     "τ_w: how alike the order of the features is, from −1 to 1; RSA and other measures: geometry; all are "
     "means over pairs of layers. low to high: 95 % range over other sentences. q: how often chance does as "
-    "much. untrained: copies with random weights."
+    "much, corrected for the number of pairs. untrained: copies with random weights."
 )
 
 

@@ -322,8 +322,10 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path) -> None
 
 
 def _depth_note(result: StitchResult) -> list[str]:
-    rho, p = result.depth_mismatch()
+    rho = result.depth_mismatch()
     if isnan(rho):
         return []
-    verdict = "costs more" if rho > 0 else "does not cost more"
-    return [f"A mismatch of depth {verdict}: ρ = {rho:.2f} between it and the penalty (p = {p:.2g})."]
+    return [
+        f"Penalty and mismatch of depth go at ρ = {rho:.2f} over {len(result.to_frame())} pairs of layers "
+        "(no p: the pairs share layers)."
+    ]

@@ -251,7 +251,7 @@ def _how_sure(
     sample: str,
 ) -> str:
     parts = [
-        _beyond_chance(blocks),
+        _beyond_chance(blocks, best),
         _beyond_untrained(blocks),
         _matrices_beyond_untrained(agreements),
         _other_samples(blocks, best, sample),
@@ -261,7 +261,7 @@ def _how_sure(
     return " ".join(part for part in parts if part)
 
 
-def _beyond_chance(blocks: Sequence[BlockTest]) -> str:
+def _beyond_chance(blocks: Sequence[BlockTest], best: BlockTest) -> str:
     if not _is_tested(blocks):
         return "Nothing could be tested against chance: the features are too few, or say too little."
     alike, all_pairs = sum(_is_alike(block) for block in blocks), len(blocks)
@@ -269,7 +269,8 @@ def _beyond_chance(blocks: Sequence[BlockTest]) -> str:
         return "That is more than chance." if alike else "What they share is no more than chance."
     if alike == all_pairs:
         return f"All {all_pairs} pairs are more alike than chance."
-    return f"{alike or 'None'} of {all_pairs} pairs {'is' if alike == 1 else 'are'} more alike than chance."
+    said = f"{alike or 'None'} of {all_pairs} pairs {'is' if alike == 1 else 'are'} more alike than chance"
+    return f"{said}, {_pair(best)} not among them." if alike and not _is_alike(best) else f"{said}."
 
 
 def _beyond_untrained(blocks: Sequence[BlockTest]) -> str:

@@ -44,17 +44,23 @@ def by_importance(features: Sequence[str], importance: Floats) -> list[str]:
 
 
 def profile_table(profile: Profile) -> pd.DataFrame:
-    """Importance with the standard deviation over folds as its band."""
+    """Importance with its range, or its spread over folds, as a band; and strength."""
     n_layers, n_features = len(profile.layers), len(profile.features)
-    mean, spread = profile.mean_importance.ravel(), np.nan_to_num(profile.spread.ravel())
+    mean = profile.mean_importance.ravel()
+    if profile.replicates is not None:
+        low, high = profile.importance_range().reshape(2, -1)
+    else:
+        spread = np.nan_to_num(profile.spread.ravel())
+        low, high = mean - spread, mean + spread
     table = pd.DataFrame(
         {
             "place": np.repeat(np.arange(n_layers), n_features),
             "layer": np.repeat(layer_labels(profile), n_features),
             "feature": [readable(name) for name in profile.features] * n_layers,
             "importance": mean,
-            "low": mean - spread,
-            "high": mean + spread,
+            "low": low,
+            "high": high,
+            "strength": profile.mean_strengths.ravel(),
             "matters": np.tile(_matter(profile.mean_importance), n_layers),
             "named": _named(profile.mean_importance).ravel(),
         }

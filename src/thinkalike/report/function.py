@@ -20,7 +20,7 @@ from thinkalike.report.figures import Chart, Source
 from thinkalike.stitching.penalty_plots import LABELS, line_frame
 from thinkalike.stitching.result import StitchResult
 from thinkalike.types import Json
-from thinkalike.wording import number, p_text
+from thinkalike.wording import number
 
 FOLDER = "stitching"
 """Of a run directory: one folder per stitching, as `StitchResult.save` writes it"""
@@ -46,7 +46,7 @@ class View:
     """The three matrices"""
     lines: ViewChart
     """The penalty over depth"""
-    agreements: tuple[tuple[str, str, str, str], ...]
+    agreements: tuple[tuple[str, str, str], ...]
     """The two views, ρ, p, and over how many pairs of layers"""
     cautions: tuple[str, ...]
 
@@ -127,13 +127,12 @@ def _view(k: int, views: ThreeViews, result: StitchResult) -> View:
         + _baselines(best)
         + "."
     ]
-    rho, p = result.depth_mismatch()
+    rho = result.depth_mismatch()
     if np.isfinite(rho):
-        verdict = "costs more" if rho > 0 else "does not cost more"
-        sentences.append(f"A mismatch of depth {verdict} (ρ = {number(rho)}, {p_text(p)}).")
+        sentences.append(f"Over the pairs of layers, penalty and mismatch of depth go at ρ = {number(rho)}.")
     names = {FEATURES: "features", views.geometry: "geometry", FUNCTION: "function"}
     agreements = tuple(
-        (f"{names[one.a]} and {names[one.b]}", number(one.rho), _bare(p_text(one.p)), str(one.n_pairs))
+        (f"{names[one.a]} and {names[one.b]}", number(one.rho), str(one.n_pairs))
         for one in views.agreements
         if np.isfinite(one.rho)
     )
@@ -178,10 +177,6 @@ def _baselines(row: pd.Series) -> str:
 def _nats(value: float) -> str:
     """Two digits; what rounds to nothing has no sign."""
     return number(round(float(value), 2) + 0.0)
-
-
-def _bare(text: str) -> str:
-    return text.removeprefix("p ").removeprefix("= ")
 
 
 def _alt(views: ThreeViews, view: str) -> str:

@@ -13,7 +13,7 @@ being missing is a level of its own, at the full difference 1 from every other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,7 +22,10 @@ import numpy as np
 from thinkalike.errors import InvalidInput, UnknownName
 
 MAX_TABLE_LEVELS = 1000
+MAX_LEVELS_AT_ONCE = 256
+"""Levels of all features together, up to which one table of them all is faster than one for every two"""
 _DENSE_CONTINGENCY = 1 << 20
+_ONE_HOT_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,8 @@ class FeatureDifferences:
     def pair_moments(self, *, weights: np.ndarray | None = None) -> PairMoments:
         r"""Means of M_f and M_f M_g over all pairs of items, exactly, in time linear in the number of items.
 
-        With A_f the (n, k) smooth columns of feature f and N the contingency table of f and g,
+        With N the contingency table of f and g, Σ_pairs M_f M_g = ½ Σ (M_f N M_g) ∘ N. Few levels go through
+        that all at once. Where they are many, M is not formed: with A_f the (n, k) smooth columns of f,
         Σ_pairs M_f M_g = ½ Σ (C_f T C_g) ∘ T for T = A_fᵀ A_g, less the pairs that share a level.
 
         Parameters
@@ -200,12 +204,9 @@ class FeatureDifferences:
         n_pairs = (w.sum() ** 2 - (w**2).sum()) / 2
         if n_pairs <= 0:
             raise InvalidInput(f"Got {self.n_items} items, which make no pair: give at least two.")
-        means = np.array([_sum_differences(f, w) for f in self.features]) / n_pairs
-        products = np.empty((self.n_features, self.n_features))
-        for i, f in enumerate(self.features):
-            for j, g in enumerate(self.features[: i + 1]):
-                products[i, j] = products[j, i] = _sum_products(f, g, w) / n_pairs
-        return PairMoments(self.names, float(n_pairs), means, products)
+        few = sum(f.n_levels for f in self.features) <= MAX_LEVELS_AT_ONCE
+        sums, products = _sums_at_once(self.features, w) if few else _sums_two_by_two(self.features, w)
+        return PairMoments(self.names, float(n_pairs), sums / n_pairs, products / n_pairs)
 
 
 def share_differing(feature: CodedFeature) -> float:
@@ -214,6 +215,35 @@ def share_differing(feature: CodedFeature) -> float:
         return float("nan")
     n = len(feature.codes)
     return _sum_differences(feature, np.ones(n)) / (n * (n - 1) / 2)
+
+
+def _sums_at_once(features: Sequence[CodedFeature], w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ over pairs of M_f and of M_f M_g, from the table of all levels against all levels."""
+    ends = np.cumsum([f.n_levels for f in features])
+    starts, n_levels = ends - [f.n_levels for f in features], int(ends[-1])
+    M, of_feature = np.zeros((n_levels, n_levels)), np.zeros((n_levels, len(features)))
+    for k, (f, start, end) in enumerate(zip(features, starts, ends, strict=True)):
+        M[start:end, start:end] = f.table()
+        of_feature[start:end, k] = 1.0
+    N, rows = np.zeros((n_levels, n_levels)), max(1, _ONE_HOT_CELLS // n_levels)
+    for first in range(0, len(w), rows):
+        some = w[first : first + rows]
+        one_hot, item = np.zeros((len(some), n_levels)), np.arange(len(some))
+        for f, start in zip(features, starts, strict=True):
+            one_hot[item, f.codes[first : first + rows] + start] = 1.0
+        N += (one_hot * some[:, None]).T @ one_hot
+    counts = np.diag(N)
+    sums = (counts * (M @ counts)) @ of_feature
+    return sums / 2, of_feature.T @ ((M @ N @ M) * N) @ of_feature / 2
+
+
+def _sums_two_by_two(features: Sequence[CodedFeature], w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ over pairs of M_f and of M_f M_g, whatever the number of levels."""
+    products = np.empty((len(features), len(features)))
+    for i, f in enumerate(features):
+        for j, g in enumerate(features[: i + 1]):
+            products[i, j] = products[j, i] = _sum_products(f, g, w)
+    return np.array([_sum_differences(f, w) for f in features]), products
 
 
 def _sum_differences(f: CodedFeature, w: np.ndarray) -> float:

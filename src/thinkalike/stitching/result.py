@@ -166,20 +166,19 @@ class StitchResult:
         table = frame.pivot_table(index="layer_bottom", columns="layer_top", values=value)
         return table.reindex(index=range(self.depths[0] + 1), columns=range(self.depths[1] + 1))
 
-    def depth_mismatch(self) -> tuple[float, float]:
-        """Spearman's ρ of the penalty with |l / L − m / M| over the pairs of layers, and its p-value.
+    def depth_mismatch(self) -> float:
+        """Spearman's ρ of the penalty with |l / L − m / M| over the pairs of layers.
 
-        Positive: a mismatch of depth costs more. The pairs share layers, so p is a rough guide; of fewer than
-        three, or of one mismatch only, both are NaN.
+        Positive: a mismatch of depth costs more. It has no p: the pairs share layers, and layers next to each
+        other are alike. Of fewer than three pairs, or of one mismatch only, it is NaN.
         """
         from scipy.stats import spearmanr
 
         frame = self.to_frame()
         gap = (frame["layer_bottom"] / self.depths[0] - frame["layer_top"] / self.depths[1]).abs().round(9)
         if len(frame) < 3 or gap.nunique() < 2:
-            return float("nan"), float("nan")
-        found = spearmanr(gap, frame["penalty"])
-        return float(found.statistic), float(found.pvalue)
+            return float("nan")
+        return float(spearmanr(gap, frame["penalty"]).statistic)
 
     def plot(self, value: Measure = "penalty", *, theme: str = "light") -> alt.TopLevelMixin:
         """Penalty (or accuracy drop) over layers with floor and ceiling; of a grid, the matrix."""

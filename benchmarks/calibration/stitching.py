@@ -1,0 +1,61 @@
+"""Claims on stitching: ranges of penalties over documents, and the test of A→B against B→A."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from benchmarks.calibration.claims import Claim, Simulation
+from benchmarks.calibration.worlds import Floats
+from thinkalike.stitching.statistics import ratio_interval, sign_flip_p
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Documents:
+    """So many documents of unequal length, each of which loses so much for every prediction."""
+
+    n: int
+    losses: str
+    """How the losses of documents spread around the mean: "normal", "skewed" or "heavy tails" """
+
+    @property
+    def name(self) -> str:
+        return f"{self.n} documents of unequal length, {self.losses}"
+
+    def draw(self, rng: np.random.Generator, mean: float) -> tuple[Floats, Floats]:
+        """Sums over the predictions of each document, and how many these are."""
+        counts = np.ceil(200 * np.exp(0.5 * rng.normal(size=self.n)))
+        spread = {
+            "normal": lambda: rng.normal(size=self.n),
+            "skewed": lambda: rng.exponential(size=self.n) - 1,
+            "heavy tails": lambda: rng.standard_t(3, size=self.n) / np.sqrt(3),
+        }[self.losses]()
+        return counts * (mean + 0.3 * spread), counts
+
+
+WORLDS = [Documents(n, losses) for n in (10, 30, 100) for losses in ("normal", "skewed", "heavy tails")]
+
+
+def penalties(n_draws: int, seed: int, *, about: Documents) -> list[Claim]:
+    """Lengths have nothing to do with losses here, so that the penalty of very many documents is the mean."""
+    rng, held, small = np.random.default_rng(seed), list[bool](), list[bool]()
+    for k in range(n_draws):
+        sums, counts = about.draw(rng, 1.0)
+        found = ratio_interval(sums[None], counts, resamples=RESAMPLES, seed=k)
+        held.append(bool(found.low[0] <= 1.0 <= found.high[0]))
+        nothing, _ = about.draw(rng, 0.0)
+        small.append(sign_flip_p(nothing, resamples=RESAMPLES, seed=k) <= 0.05)
+    return [
+        Claim("95 % range of a penalty", about.name, 0.92, 0.98, float(np.mean(held)), n_draws),
+        Claim("p ≤ 0.05 of A→B against B→A", about.name, 0.03, 0.07, float(np.mean(small)), n_draws),
+    ]
+
+
+SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    "stitching-penalties": ({one.name: partial(penalties, about=one) for one in WORLDS}, 400)
+}
+"""Name → the simulation, and the draws of a full run"""
