@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
+import vl_convert
+from PIL import Image
 from typer.testing import CliRunner
 
 from thinkalike.charts.theme import themed
@@ -25,7 +28,7 @@ from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import recipe_registry as table
 from thinkalike.recipes.places import PACKAGED, lacking, locate, require
-from thinkalike.recipes.recipe_page import answer, duration, multiplicity, number, render
+from thinkalike.recipes.recipe_page import answer, command, duration, multiplicity, number, render
 from thinkalike.recipes.recipe_settings import File, RecipeSettings
 from thinkalike.recipes.steps import Steps
 
@@ -187,6 +190,15 @@ class TestPage:
         # Titles are set in bold by the template: two tables' captions and one figure's.
         assert page.tags.count("b") == 2
         assert page.text.count("bold & 'quoted'") >= 5
+
+    def test_the_command_has_what_was_changed(self, small: Recipe) -> None:
+        as_usual = small_run(Small(scale="smoke"), Path())
+        assert command(small, as_usual) == "thinkalike reproduce small --scale smoke"
+        changed = Small(scale="smoke", height=2.5, names=("a", "b"), seed=1, models_folder="mine")
+        assert command(small, small_run(changed, Path())) == (
+            "thinkalike reproduce small --scale smoke --set seed=1 --set height=2.5 --set names=a,b "
+            "--models mine"
+        )
 
     def test_no_request_can_leave_it(self, small: Recipe) -> None:
         html = render(small, small_run(Small(scale="smoke"), Path()), 3.0)
@@ -358,6 +370,10 @@ class TestGallery:
         svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99">{words}</svg>'
         sharp, small = gallery.picture(svg), gallery.picture(svg, largest=10)
         assert len(small) < len(sharp) <= gallery.LARGEST
+        drawn = np.asarray(Image.open(BytesIO(sharp)).convert("RGB"), dtype=float)
+        wanted = np.asarray(Image.open(BytesIO(vl_convert.svg_to_png(svg, scale=2.0))).convert("RGBA"))
+        on_white = wanted[..., :3] * (wanted[..., 3:] / 255) + 255.0 - wanted[..., 3:]
+        assert np.abs(drawn - on_white).max() <= 3  # no eye tells these colours apart
 
     def test_a_folder_without_findings(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="holds no finished run"):
