@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until, until_there
 from thinkalike.errors import InvalidInput, StoreError, WorkFailed
 from thinkalike.parallel import (
     TRIES,
@@ -97,6 +102,101 @@ def test_a_store_that_fails_for_a_moment_is_tried_again(tmp_path: Path) -> None:
 def test_workers_that_are_always_lost_are_given_up() -> None:
     (found,) = run_tasks(Broken(), inverse, [1], description="")
     assert found == Failure("its worker was lost (RuntimeError: gone)", again=True)
+
+
+class Closed:
+    """An engine that takes so many tasks, and is closed then."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        self.takes -= 1
+        if self.takes < 0:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        return Done(function(*arguments))
+
+
+class Done:
+    """The least that a future can be: it has a result."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def result(self) -> Any:
+        return self.value
+
+
+def test_an_engine_that_takes_no_more_tasks_is_told_and_the_others_are_kept() -> None:
+    found = list(run_tasks(Closed(1), inverse, [2, 4], description=""))
+    reason = "the engine took no task (RuntimeError: cannot schedule new futures after shutdown)"
+    assert found == [0.5, Failure(reason, again=False)]
+
+
+def test_an_engine_that_is_closed_when_a_task_is_sent_again(tmp_path: Path) -> None:
+    (found,) = run_tasks(Closed(1), fail_at_first, [str(tmp_path / "a")], description="")
+    assert isinstance(found, Failure)
+    assert found.reason.startswith("the engine took no task")
+
+
+def test_futures_that_cannot_be_cancelled_are_left_when_the_caller_stops() -> None:
+    outcomes = run_tasks(Closed(3), inverse, [1, 2, 4], description="")
+    assert next(outcomes) == 1.0
+    outcomes.close()  # type: ignore[attr-defined]
+
+
+CALLER = """
+import os, sys, time
+from pathlib import Path
+from thinkalike.parallel import run_tasks, workers, engine_for
+from tests.test_parallel import wait_there
+
+if __name__ == "__main__":
+    with workers(2):
+        list(run_tasks(engine_for("fit"), wait_there, [sys.argv[1] + "/a", sys.argv[1] + "/b"], description=""))
+"""
+
+
+def wait_there(path: str) -> None:
+    """Say who waits, and wait until somebody ends it."""
+    there = Path(f"{path}.new")
+    there.write_text(str(os.getpid()))
+    there.rename(path)
+    threading.Event().wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
+def test_no_process_outlives_its_caller(how: signal.Signals, tmp_path: Path) -> None:
+    """Neither after Ctrl-C, which reaches the whole group and ends in one traceback, nor after a kill."""
+    script = tmp_path / "caller.py"
+    script.write_text(CALLER)
+    caller = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    marks = [tmp_path / "a", tmp_path / "b"]
+    for mark in marks:
+        until_there(mark, caller)
+    if how is signal.SIGINT:
+        os.killpg(caller.pid, how)
+    else:
+        caller.send_signal(how)
+    _, said = caller.communicate()
+    assert caller.returncode != 0
+    assert said.count(b"Traceback") == (1 if how is signal.SIGINT else 0)
+    begun = [int(mark.read_text()) for mark in marks]
+    until(lambda: not any(map(is_running, begun)))
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_failures_are_told_by_name() -> None:

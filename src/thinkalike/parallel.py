@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -139,25 +143,77 @@ def cores() -> int:
 
 
 class Processes:
-    """Processes of this machine; when one of them dies, all are replaced."""
+    """Processes of this machine; when one of them dies, all are replaced. None outlives its caller."""
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self._context = get_context("spawn")  # a fork would copy threads
+        self._started: SimpleQueue[int] = self._context.SimpleQueue()
         self._pool = self._new()
 
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not issubclass(kind, Exception):  # Ctrl-C: nobody waits for a task to end
+            self._kill()
+        self.close()
+
     def submit(self, function: Callable[..., object], /, *arguments: object) -> Future:
-        try:
-            return self._pool.submit(function, *arguments)
-        except BrokenExecutor:
-            self.close()
-            self._pool = self._new()
-            return self._pool.submit(function, *arguments)
+        with _interrupts_held():  # new processes keep it so: Ctrl-C is the caller's affair
+            try:
+                return self._pool.submit(function, *arguments)
+            except BrokenExecutor:
+                self.close()
+                self._pool = self._new()
+                return self._pool.submit(function, *arguments)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _new(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"))  # a fork would copy threads
+        return ProcessPoolExecutor(
+            self.number, mp_context=self._context, initializer=_begin_worker, initargs=(self._started,)
+        )
+
+    def _kill(self) -> None:
+        own = set()
+        while not self._started.empty():
+            own.add(self._started.get())
+        for child in active_children():
+            if child.pid in own:
+                child.kill()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes when the block has ended."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker(started: SimpleQueue[int]) -> None:
+    """In a process of ours: when the caller is gone, so are we.
+
+    A caller that was killed tells nobody, and the pool would wait for its next task for ever.
+    """
+    started.put(os.getpid())
+
+    def end_with_caller() -> None:
+        caller = parent_process()
+        if caller is not None:
+            caller.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_caller, daemon=True).start()
 
 
 @contextmanager
@@ -199,8 +255,9 @@ def run_tasks(
                 step.advance()
                 yield outcome
         finally:
-            for future in waiting:
-                future.cancel()
+            for sent in waiting:
+                if hasattr(sent, "cancel"):  # a failure has nothing to leave, nor has every future the means
+                    sent.cancel()
 
 
 def raise_failures(failures: dict[str, str], total: int) -> None:
@@ -217,9 +274,7 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
     if isinstance(engine, int):
         if engine < 1 or isinstance(engine, bool):
             raise InvalidInput(f"Got {engine} workers: give 1 or more, or what has `submit`.")
-        own = Processes(engine)
-        stack.callback(own.close)
-        return own
+        return stack.enter_context(Processes(engine))
     if engine is not None and not hasattr(engine, "submit"):
         raise InvalidInput(
             f"{type(engine).__name__} cannot run tasks: give a number of processes, an executor of "
@@ -228,24 +283,46 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
     return engine
 
 
-def _submitted(engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]) -> list[Future]:
+def _submitted(
+    engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]
+) -> list[Future | Failure]:
     if hasattr(engine, "map_array") and len(tasks) > 1:  # submitit: one array of jobs
-        return list(engine.map_array(guarded, [function] * len(tasks), tasks))
-    return [engine.submit(guarded, function, task) for task in tasks]
+        try:
+            return list(engine.map_array(guarded, [function] * len(tasks), tasks))
+        except Exception as error:
+            return [Failure(f"the engine took no task ({_told(error)})", again=False)] * len(tasks)
+    return [_sent(engine, function, task) for task in tasks]
+
+
+def _sent(
+    engine: Engine, function: Callable[[Item], Result], task: Item, attempt: int = 0
+) -> Future | Failure:
+    """The task on its way; a failure if the engine does not take it: it was closed, or broke."""
+    given = (function, task) if attempt == 0 else (function, task, attempt)
+    try:
+        return engine.submit(guarded, *given)
+    except Exception as error:
+        return Failure(f"the engine took no task ({_told(error)})", again=False)
 
 
 def _outcome(
-    engine: Engine, function: Callable[[Item], Result], task: Item, future: Future
+    engine: Engine, function: Callable[[Item], Result], task: Item, sent: Future | Failure
 ) -> Result | Failure:
     for attempt in range(1, TRIES + 1):
+        if isinstance(sent, Failure):
+            return sent
         try:
-            outcome = future.result()
+            outcome = sent.result()
         except Exception as error:  # of the engine: the worker died, or the message did not travel
-            outcome = Failure(f"its worker was lost ({type(error).__name__}: {one_line(error)})", again=True)
+            outcome = Failure(f"its worker was lost ({_told(error)})", again=True)
         if not (isinstance(outcome, Failure) and outcome.again and attempt < TRIES):
             break
-        future = engine.submit(guarded, function, task, attempt)
+        sent = _sent(engine, function, task, attempt)
     return outcome
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {one_line(error)}"
 
 
 def guarded(function: Callable[[Item], Result], task: Item, attempt: int = 0) -> Result | Failure:
