@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "plan.json"
-ROUNDS = 3
+ROUNDS = 2
 TWO, THREE = ["nano-bert", "nano-gpt2"], ["nano-bert", "nano-gpt2", "nano-mamba"]
 ARRAYS = "arrays"
 JOBS: dict[str, tuple[str, list[str], int, dict[str, object]]] = {

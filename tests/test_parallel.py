@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,58 @@ class Done:
         return self.value
 
 
+class Breaking:
+    """A pool that breaks under some tasks, and loses all that were sent to it with them."""
+
+    def __init__(self, *fatal: int) -> None:
+        self.fatal = fatal
+        self.sent: list[int] = []
+        self.going: list[tuple[Future[Any], Callable[[], Any], int]] = []
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        future = Waited(self)
+        self.sent.append(arguments[1])
+        self.going.append((future, lambda: function(*arguments), arguments[1]))
+        return future
+
+    def run(self) -> None:
+        """All that is under way: if one of them is fatal, none comes back."""
+        broken = any(task in self.fatal for *_, task in self.going)
+        for future, call, _ in self.going:
+            if broken:
+                future.set_exception(BrokenExecutor("a process died"))
+            else:
+                future.set_result(call())
+        self.going.clear()
+
+
+class Waited(Future[Any]):
+    def __init__(self, pool: Breaking) -> None:
+        super().__init__()
+        self.pool = pool
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.pool.run()
+        return super().result(timeout)
+
+
+def test_when_a_pool_breaks_all_of_its_tasks_are_sent_again_at_once() -> None:
+    engine = Breaking(1)
+    outcomes = run_tasks(engine, inverse, [1, 2, 4], description="")
+    lost = Failure("its worker was lost (BrokenExecutor: a process died)", again=True)
+    assert next(outcomes) == lost
+    assert engine.sent == [1, 2, 4, 1, 2, 4, 1, 1]
+    assert list(outcomes) == [0.5, 0.25]
+
+
+def test_only_the_task_that_breaks_its_pool_is_given_up() -> None:
+    """Wherever it stands: after the second time each goes alone."""
+    engine = Breaking(4)
+    found = list(run_tasks(engine, inverse, [1, 2, 4, 5], description=""))
+    assert [isinstance(one, Failure) for one in found] == [False, False, True, False]
+    assert engine.sent == [1, 2, 4, 5, 1, 2, 4, 5, 1, 2, 4, 4, 5]
+
+
 def test_an_engine_that_takes_no_more_tasks_is_told_and_the_others_are_kept() -> None:
     found = list(run_tasks(Closed(1), inverse, [2, 4], description=""))
     reason = "the engine took no task (RuntimeError: cannot schedule new futures after shutdown)"
@@ -153,7 +205,7 @@ from tests.test_parallel import wait_there
 
 if __name__ == "__main__":
     with workers(2):
-        list(run_tasks(engine_for("fit"), wait_there, [sys.argv[1] + "/a", sys.argv[1] + "/b"], description=""))
+        list(run_tasks(engine_for("fit"), wait_there, [f"{sys.argv[1]}/{k}" for k in "ab"], description=""))
 """
 
 

@@ -18,6 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future as PoolFuture
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -250,14 +251,56 @@ def run_tasks(
     with progress(description, len(tasks)) as step, threadpool_limits(1, "blas"):  # a worker may be a thread
         waiting = deque(_submitted(engine, function, tasks))
         try:
-            for task in tasks:
-                outcome = _outcome(engine, function, task, waiting.popleft())
+            while waiting:
+                outcome = waiting[0].outcome()
+                while isinstance(outcome, Failure) and outcome.again and waiting[0].tries < TRIES:
+                    for errand in waiting:
+                        if errand is waiting[0] or errand.fell_with_others():
+                            errand.send_again(engine)
+                    outcome = waiting[0].outcome()
+                waiting.popleft()
                 step.advance()
                 yield outcome
         finally:
-            for sent in waiting:
-                if hasattr(sent, "cancel"):  # a failure has nothing to leave, nor has every future the means
-                    sent.cancel()
+            for errand in waiting:
+                errand.leave()
+
+
+class _Errand(Generic[Item, Result]):
+    """A task that was sent, and sent again if its worker died."""
+
+    def __init__(self, function: Callable[[Item], Result], task: Item, sent: Future | Failure) -> None:
+        self._function, self._task, self._sent = function, task, sent
+        self._went_with_others = False
+        self.tries = 1
+
+    def send_again(self, engine: Engine) -> None:
+        if self.fell_with_others():
+            self._went_with_others = True  # no try of its own: another may have broken the pool
+        else:
+            self.tries += 1
+        self._sent = _sent(engine, self._function, self._task, self.tries)
+
+    def outcome(self) -> Result | Failure:
+        """Wait for it."""
+        if isinstance(self._sent, Failure):
+            return self._sent
+        try:
+            return self._sent.result()  # type: ignore[no-any-return]
+        except Exception as error:  # of the engine: the worker died, or the message did not travel
+            return Failure(f"its worker was lost ({_told(error)})", again=True)
+
+    def fell_with_others(self) -> bool:
+        """Whether its pool broke, for the first time: then all of its tasks are lost, and are sent again at
+        once. When it breaks again, each goes alone, so that those that break it are found."""
+        sent = self._sent
+        if self._went_with_others or not isinstance(sent, PoolFuture) or not sent.done() or sent.cancelled():
+            return False
+        return isinstance(sent.exception(), BrokenExecutor)
+
+    def leave(self) -> None:
+        if hasattr(self._sent, "cancel"):  # a failure has nothing to leave, nor has every future the means
+            self._sent.cancel()
 
 
 def raise_failures(failures: dict[str, str], total: int) -> None:
@@ -285,40 +328,28 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
 
 def _submitted(
     engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]
-) -> list[Future | Failure]:
+) -> list[_Errand[Item, Result]]:
+    sent: list[Future | Failure]
     if hasattr(engine, "map_array") and len(tasks) > 1:  # submitit: one array of jobs
         try:
-            return list(engine.map_array(guarded, [function] * len(tasks), tasks))
+            sent = list(engine.map_array(guarded, [function] * len(tasks), tasks))
         except Exception as error:
-            return [Failure(f"the engine took no task ({_told(error)})", again=False)] * len(tasks)
-    return [_sent(engine, function, task) for task in tasks]
+            sent = [_not_taken(error)] * len(tasks)
+    else:
+        sent = [_sent(engine, function, task) for task in tasks]
+    return [_Errand(function, task, one) for task, one in zip(tasks, sent, strict=True)]
 
 
-def _sent(
-    engine: Engine, function: Callable[[Item], Result], task: Item, attempt: int = 0
-) -> Future | Failure:
-    """The task on its way; a failure if the engine does not take it: it was closed, or broke."""
-    given = (function, task) if attempt == 0 else (function, task, attempt)
+def _sent(engine: Engine, *arguments: object) -> Future | Failure:
+    """A call of `guarded` on its way; a failure if the engine does not take it: it was closed, or broke."""
     try:
-        return engine.submit(guarded, *given)
+        return engine.submit(guarded, *arguments)
     except Exception as error:
-        return Failure(f"the engine took no task ({_told(error)})", again=False)
+        return _not_taken(error)
 
 
-def _outcome(
-    engine: Engine, function: Callable[[Item], Result], task: Item, sent: Future | Failure
-) -> Result | Failure:
-    for attempt in range(1, TRIES + 1):
-        if isinstance(sent, Failure):
-            return sent
-        try:
-            outcome = sent.result()
-        except Exception as error:  # of the engine: the worker died, or the message did not travel
-            outcome = Failure(f"its worker was lost ({_told(error)})", again=True)
-        if not (isinstance(outcome, Failure) and outcome.again and attempt < TRIES):
-            break
-        sent = _sent(engine, function, task, attempt)
-    return outcome
+def _not_taken(error: Exception) -> Failure:
+    return Failure(f"the engine took no task ({_told(error)})", again=False)
 
 
 def _told(error: Exception) -> str:
