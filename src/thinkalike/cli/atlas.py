@@ -11,7 +11,18 @@ import typer
 from thinkalike.cli.application import app
 from thinkalike.cli.fingerprint import Facts, Reference, parse_facts
 from thinkalike.cli.named import SYSTEMS, parse_systems
-from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with
+from thinkalike.cli.options import (
+    BatchSize,
+    Device,
+    Dtype,
+    Scheduler,
+    Workers,
+    address,
+    asked,
+    batch_size_of,
+    lent,
+    only_with,
+)
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
 
@@ -65,6 +76,8 @@ def atlas(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     figure: Annotated[Path | None, address("map: draw to this .png, .svg, .pdf or .html file.")] = None,
     out: Annotated[
         Path | None, address("report: the page to write.", show_default="atlas.html in this folder")
@@ -76,7 +89,7 @@ def atlas(
     if action not in ACTIONS:
         raise UnknownName.among("action of an atlas", action, ACTIONS)
     extraction = asked(dtype=dtype, device=device, batch_size=batch_size_of(batch_size))
-    only_with(action == "add", "with add", **extraction, fact=fact)
+    only_with(action == "add", "with add", **extraction, fact=fact, workers=workers, scheduler=scheduler)
     only_with(action in ("nearest", "map", "why", "report"), "with nearest, map, why and report", by=by)
     only_with(action == "nearest", "with nearest", n=n)
     only_with(action in ("why", "report"), "with why and report", facts=facts)
@@ -88,10 +101,14 @@ def atlas(
     if action == "add":
         if not models:
             raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
-        for name, source in parse_systems(models).items():
-            is_file = source.endswith(".npz") and Path(source).is_file()
-            options = {} if is_file else {"name": name, "facts": parse_facts(fact), **extraction}
-            made = opened.add(source, **options)
+        named = parse_systems(models)
+        files = [one for one in named.values() if one.endswith(".npz") and Path(one).is_file()]
+        added = [opened.add(file) for file in files]
+        others = {name: one for name, one in named.items() if one not in files}
+        if others:
+            with lent(workers, scheduler):
+                added += opened.add_models(others, facts=parse_facts(fact), **extraction)
+        for made in added:
             typer.echo(f"Added {made.name}: {len(made.layers)} layers.")
             if len(opened) > 1:
                 _nearest(opened, made.name, 3)
