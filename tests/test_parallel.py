@@ -262,3 +262,17 @@ def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = pytest.raises(InvalidInput, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9")
     with refused, dask_client("tcp://127.0.0.1:9"):
         pass
+
+
+@pytest.mark.filterwarnings("default")  # of the engine
+def test_a_dask_client_that_is_closed_in_the_middle() -> None:
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        client = Client(cluster)
+        outcomes = run_tasks(client, inverse, [1, 2, 4], description="")
+        assert next(outcomes) == 1.0
+        client.close()
+        left = list(outcomes)
+    assert all(isinstance(one, Failure) for one in left)
+    assert "the engine took no task" in left[0].reason  # type: ignore[union-attr]
