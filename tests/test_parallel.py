@@ -198,8 +198,7 @@ def test_futures_that_cannot_be_cancelled_are_left_when_the_caller_stops() -> No
 
 
 CALLER = """
-import os, sys, time
-from pathlib import Path
+import sys
 from thinkalike.parallel import run_tasks, workers, engine_for
 from tests.test_parallel import wait_there
 

@@ -286,7 +286,7 @@ class _Errand(Generic[Item, Result]):
         if isinstance(self._sent, Failure):
             return self._sent
         try:
-            return self._sent.result()  # type: ignore[no-any-return]
+            return self._sent.result()
         except Exception as error:  # of the engine: the worker died, or the message did not travel
             return Failure(f"its worker was lost ({_told(error)})", again=True)
 
