@@ -1,10 +1,10 @@
 """Plans against what came: processor time, memory and disk of runs of the bundled models.
 
 Goal: within a factor of two. `python -m benchmarks plan` writes benchmarks/results/plan.json. Each job has a
-process of its own, in which machine code is loaded before anything is timed, and is planned and done three
-times back to back. Times are of the processor, of all threads, so that a busy machine matters little; `guess`
-is the plan that a comparison makes at its start, from configurations alone. Memory is the peak of the
-process, libraries and the plan itself included.
+process of its own, in which a small one of the same kind loads libraries and machine code before anything is
+timed, and is planned and done twice back to back. Times are of the processor, of all threads, so that a busy
+machine matters little; `guess` is the plan that a comparison makes at its start, from configurations alone.
+Memory is the peak of the process, libraries and the plan itself included.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "plan.json"
-ROUNDS = 3
+ROUNDS = 2
 TWO, THREE = ["nano-bert", "nano-gpt2"], ["nano-bert", "nano-gpt2", "nano-mamba"]
 ARRAYS = "arrays"
+OVER_TEXT = ("cka", "stitch")
 JOBS: dict[str, tuple[str, list[str], int, dict[str, object]]] = {
     "two models, 50 sentences": ("compare", TWO, 50, {}),
     "three models, 200 sentences": ("compare", THREE, 200, {}),
@@ -38,17 +39,27 @@ JOBS: dict[str, tuple[str, list[str], int, dict[str, object]]] = {
     "profile of mamba, 300 sentences, 20 resamples": ("profile", ["nano-mamba"], 300, {"resamples": 20}),
     "profile of a decoder, 800 sentences": ("profile", ["nano-gelu-4l"], 800, {}),
     "reading bert, 1,500 sentences": ("extract", ["nano-bert"], 1500, {}),
+    "CKA of two decoders, 60 batches": (
+        "cka",
+        ["nano-gelu-3l", "nano-solu-3l"],
+        6000,
+        {"max_batches": 60, "length": 64},
+    ),
+    "stitching two decoders, 60,000 tokens": (
+        "stitch",
+        ["nano-gelu-3l", "nano-solu-3l"],
+        6000,
+        {"max_tokens": 60_000, "length": 64, "layers": [1, 2]},
+    ),
     "arrays, 2 × 20 layers × 256 units, 150 sentences": ("compare", [ARRAYS], 150, {}),
 }
 
 
 def job(name: str) -> None:
     """Plan it, do it, and print both."""
-    import thinkalike as ta
-
     warnings.simplefilter("ignore")
     work, models, n_sentences, options = JOBS[name]
-    stimuli = ta.Stimuli.from_grammar(n_sentences, seed=0)
+    stimuli, small = _shown(work, n_sentences), _shown(work, 400 if work in OVER_TEXT else 12)
     systems: object = models
     if models == [ARRAYS]:
         rng = np.random.default_rng(0)
@@ -56,12 +67,21 @@ def job(name: str) -> None:
             one: {k: rng.standard_normal((len(stimuli), 256), dtype=np.float32) for k in range(20)}
             for one in ("a", "b")
         }
-    small = ta.Stimuli.from_grammar(12, seed=1)
-    ta.compare(
-        ["nano-gelu-3l", "nano-mamba"], small, measures=options.get("measures", ())
-    )  # loads what is compiled
+    with tempfile.TemporaryDirectory() as folder:  # loads what is loaded once
+        few = models if models != [ARRAYS] else ["nano-gelu-3l", "nano-solu-3l"]
+        _run(work, few, small, Path(folder, "out") if work in ("compare", "extract") else None, options)
     for _ in range(ROUNDS):
         print(json.dumps(_round(work, systems, stimuli, options)))
+
+
+def _shown(work: str, n_sentences: int):  # type: ignore[no-untyped-def]
+    import thinkalike as ta
+
+    if work in OVER_TEXT:
+        return [
+            f"The king of {k} lands went home, and {7 * k} queens saw the sea." for k in range(n_sentences)
+        ]
+    return ta.Stimuli.from_grammar(n_sentences, seed=0)
 
 
 def _round(work: str, systems, stimuli, options) -> dict[str, object]:  # type: ignore[no-untyped-def]
@@ -70,7 +90,7 @@ def _round(work: str, systems, stimuli, options) -> dict[str, object]:  # type: 
     from thinkalike.comparison import planning
 
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "out") if work != "profile" else None
+        out = Path(folder, "out") if work in ("compare", "extract") else None
         planned = ta.plan(systems, stimuli, work=work, out=out, **options)
         guess = None
         if work == "compare":
@@ -107,6 +127,10 @@ def _run(work: str, systems, stimuli, out, options) -> None:  # type: ignore[no-
         ta.compare(systems, stimuli, out=out, **options)
     elif work == "extract":
         ta.extract(systems[0], stimuli, out=out)
+    elif work == "cka":
+        ta.stream_cka(systems, stimuli, **options)
+    elif work == "stitch":
+        ta.stitch(*systems, stimuli, **options)
     else:
         ta.profile(ta.extract(systems[0], stimuli, cache=False), stimuli, **options)
 

@@ -96,7 +96,7 @@ def growth() -> dict[str, object]:
 
     few = ta.Stimuli.from_grammar(20, seed=0)
     ta.compare(_systems(few, 2, 2, 64), few)
-    sizes = [(2, 6, 60), (4, 6, 60), (8, 6, 60), (2, 12, 60), (2, 24, 60), (2, 6, 120), (2, 6, 240)]
+    sizes = [(2, 4, 60), (4, 4, 60), (8, 4, 60), (2, 8, 60), (2, 16, 60), (2, 4, 120), (2, 4, 240)]
     rows = []
     for n_systems, n_layers, n_sentences in sizes:
         stimuli = ta.Stimuli.from_grammar(n_sentences, seed=0)

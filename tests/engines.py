@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,22 @@ def run_here(
 def threads(folder: Path) -> Iterator[Any]:
     with ThreadPoolExecutor(2) as pool:
         yield pool
+
+
+@dataclass
+class Weighed:
+    """An engine that weighs what travels: the bytes of every message to a task, and of its answer."""
+
+    engine: Any
+    sent: list[tuple[str, int]] = field(default_factory=list)
+    answered: list[tuple[str, int]] = field(default_factory=list)
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        name = arguments[0].__name__
+        self.sent.append((name, len(pickle.dumps((function, arguments)))))
+        future = self.engine.submit(function, *arguments)
+        future.add_done_callback(lambda done: self.answered.append((name, len(pickle.dumps(done.result())))))
+        return future
 
 
 @contextmanager

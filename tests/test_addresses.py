@@ -37,6 +37,9 @@ def test_what_is_an_address() -> None:
 
 
 def test_what_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("s3://", "s3:///run"):
+        with pytest.raises(InvalidInput, match=rf"{address} names no bucket: give an address such as s3://"):
+            place(address)
     with pytest.raises(InvalidInput, match=r"zzz://x is an address of no kind that is known \(zzz\)"):
         place("zzz://x")
     monkeypatch.setitem(sys.modules, "upath", None)

@@ -218,3 +218,25 @@ def test_memory_is_what_the_system_and_the_group_leave(tmp_path: Path) -> None:
 def test_disk_is_asked_for_where_a_new_folder_would_be(tmp_path: Path) -> None:
     assert free_disk(tmp_path / "not" / "there") == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.1)
     assert free_disk("s3://lab/run") is None
+
+
+THREADS = """
+import numpy as np
+import torch
+from thinkalike.inference.relabelling import relabelled_taus
+
+before = torch.get_num_threads()
+tied = np.array([[1.0, 1.0, 2.0], [3.0, 1.0, 1.0]])
+list(relabelled_taus(tied, tied, np.array([[0, 1, 2], [2, 1, 0]])))
+import numba
+print(before, torch.get_num_threads(), numba.get_num_threads())
+"""
+
+
+def test_compiled_loops_leave_the_threads_of_torch_as_they_are() -> None:
+    """Numba and torch share one OpenMP: models would be read on other threads after the first such loop."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["1", "1", "2"]

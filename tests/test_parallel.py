@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.waiting import until, until_there
 from thinkalike.errors import InvalidInput, StoreError, WorkFailed
 from thinkalike.parallel import (
     TRIES,
@@ -99,6 +104,152 @@ def test_workers_that_are_always_lost_are_given_up() -> None:
     assert found == Failure("its worker was lost (RuntimeError: gone)", again=True)
 
 
+class Closed:
+    """An engine that takes so many tasks, and is closed then."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        self.takes -= 1
+        if self.takes < 0:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        return Done(function(*arguments))
+
+
+class Done:
+    """The least that a future can be: it has a result."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def result(self) -> Any:
+        return self.value
+
+
+class Breaking:
+    """A pool that breaks under some tasks, and loses all that were sent to it with them."""
+
+    def __init__(self, *fatal: int) -> None:
+        self.fatal = fatal
+        self.sent: list[int] = []
+        self.going: list[tuple[Future[Any], Callable[[], Any], int]] = []
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        future = Waited(self)
+        self.sent.append(arguments[1])
+        self.going.append((future, lambda: function(*arguments), arguments[1]))
+        return future
+
+    def run(self) -> None:
+        """All that is under way: if one of them is fatal, none comes back."""
+        broken = any(task in self.fatal for *_, task in self.going)
+        for future, call, _ in self.going:
+            if broken:
+                future.set_exception(BrokenExecutor("a process died"))
+            else:
+                future.set_result(call())
+        self.going.clear()
+
+
+class Waited(Future[Any]):
+    def __init__(self, pool: Breaking) -> None:
+        super().__init__()
+        self.pool = pool
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.pool.run()
+        return super().result(timeout)
+
+
+def test_when_a_pool_breaks_all_of_its_tasks_are_sent_again_at_once() -> None:
+    engine = Breaking(1)
+    outcomes = run_tasks(engine, inverse, [1, 2, 4], description="")
+    lost = Failure("its worker was lost (BrokenExecutor: a process died)", again=True)
+    assert next(outcomes) == lost
+    assert engine.sent == [1, 2, 4, 1, 2, 4, 1, 1]
+    assert list(outcomes) == [0.5, 0.25]
+
+
+def test_only_the_task_that_breaks_its_pool_is_given_up() -> None:
+    """Wherever it stands: after the second time each goes alone."""
+    engine = Breaking(4)
+    found = list(run_tasks(engine, inverse, [1, 2, 4, 5], description=""))
+    assert [isinstance(one, Failure) for one in found] == [False, False, True, False]
+    assert engine.sent == [1, 2, 4, 5, 1, 2, 4, 5, 1, 2, 4, 4, 5]
+
+
+def test_an_engine_that_takes_no_more_tasks_is_told_and_the_others_are_kept() -> None:
+    found = list(run_tasks(Closed(1), inverse, [2, 4], description=""))
+    reason = "the engine took no task (RuntimeError: cannot schedule new futures after shutdown)"
+    assert found == [0.5, Failure(reason, again=False)]
+
+
+def test_an_engine_that_is_closed_when_a_task_is_sent_again(tmp_path: Path) -> None:
+    (found,) = run_tasks(Closed(1), fail_at_first, [str(tmp_path / "a")], description="")
+    assert isinstance(found, Failure)
+    assert found.reason.startswith("the engine took no task")
+
+
+def test_futures_that_cannot_be_cancelled_are_left_when_the_caller_stops() -> None:
+    outcomes = run_tasks(Closed(3), inverse, [1, 2, 4], description="")
+    assert next(outcomes) == 1.0
+    outcomes.close()  # type: ignore[attr-defined]
+
+
+CALLER = """
+import sys
+from thinkalike.parallel import run_tasks, workers, engine_for
+from tests.test_parallel import wait_there
+
+if __name__ == "__main__":
+    with workers(2):
+        list(run_tasks(engine_for("fit"), wait_there, [f"{sys.argv[1]}/{k}" for k in "ab"], description=""))
+"""
+
+
+def wait_there(path: str) -> None:
+    """Say who waits, and wait until somebody ends it."""
+    there = Path(f"{path}.new")
+    there.write_text(str(os.getpid()))
+    there.rename(path)
+    threading.Event().wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
+def test_no_process_outlives_its_caller(how: signal.Signals, tmp_path: Path) -> None:
+    """Neither after Ctrl-C, which reaches the whole group and ends in one traceback, nor after a kill."""
+    script = tmp_path / "caller.py"
+    script.write_text(CALLER)
+    caller = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    marks = [tmp_path / "a", tmp_path / "b"]
+    for mark in marks:
+        until_there(mark, caller)
+    if how is signal.SIGINT:
+        os.killpg(caller.pid, how)
+    else:
+        caller.send_signal(how)
+    _, said = caller.communicate()
+    assert caller.returncode != 0
+    assert said.count(b"Traceback") == (1 if how is signal.SIGINT else 0)
+    begun = [int(mark.read_text()) for mark in marks]
+    until(lambda: not any(map(is_running, begun)))
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 def test_failures_are_told_by_name() -> None:
     raise_failures({}, 3)
     with pytest.raises(WorkFailed, match=r"1 of 3 failed\. b: no such file\. What the others made is kept"):
@@ -110,3 +261,17 @@ def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = pytest.raises(InvalidInput, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9")
     with refused, dask_client("tcp://127.0.0.1:9"):
         pass
+
+
+@pytest.mark.filterwarnings("default")  # of the engine
+def test_a_dask_client_that_is_closed_in_the_middle() -> None:
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        client = Client(cluster)
+        outcomes = run_tasks(client, inverse, [1, 2, 4], description="")
+        assert next(outcomes) == 1.0
+        client.close()
+        left = list(outcomes)
+    assert all(isinstance(one, Failure) for one in left)
+    assert "the engine took no task" in left[0].reason  # type: ignore[union-attr]

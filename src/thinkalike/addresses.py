@@ -83,7 +83,7 @@ def check_scheme(address: str) -> None:
     """Raise, in one line, if nothing is installed that opens such an address."""
     import fsspec
 
-    scheme = address.partition("://")[0]
+    scheme, _, rest = address.partition("://")
     try:
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
@@ -95,6 +95,8 @@ def check_scheme(address: str) -> None:
             f"{address} is an address of no kind that is known ({scheme}): give a path, or an address such "
             "as s3://BUCKET/NAME."
         ) from error
+    if scheme in EXTRAS and (not rest or rest.startswith("/")):
+        raise InvalidInput(f"{address} names no bucket: give an address such as s3://BUCKET/NAME.")
 
 
 def filesystem(given: object) -> tuple[Any, str]:

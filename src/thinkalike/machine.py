@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -133,13 +134,25 @@ def compiled(**options: Any) -> Callable[[Callable[..., object]], Any]:
     """`numba.njit` with `options`, whose machine code is kept in our cache directory.
 
     `NUMBA_CACHE_DIR` goes before it. Where neither can be written to, nothing is kept: Numba alone would
-    write into the package's folder.
+    write into the package's folder. Parallel loops leave the threads of torch as they are.
     """
     import numba
 
     settings: Any = numba.config
 
     def decorate(function: Callable[..., object]) -> object:
+        made = njit(function)
+        if not options.get("parallel"):
+            return made
+
+        @functools.wraps(function)
+        def call(*arguments: object) -> object:
+            _start_threads_of_loops()
+            return made(*arguments)
+
+        return call
+
+    def njit(function: Callable[..., object]) -> Callable[..., object]:
         given = settings.CACHE_DIR
         place = _writable(given or kernels_directory())
         if place is None:
@@ -151,6 +164,21 @@ def compiled(**options: Any) -> Callable[[Callable[..., object]], Any]:
             settings.CACHE_DIR = given
 
     return decorate
+
+
+@functools.cache
+def _start_threads_of_loops() -> None:
+    """Have Numba set up its threads from a thread that then ends.
+
+    Numba tells OpenMP how many threads it wants, and OpenMP keeps that number for the thread that said so.
+    Torch asks the same OpenMP: in the main thread, models would from then on run on Numba's number of
+    threads, round otherwise than before, and otherwise than on workers.
+    """
+    import numba
+
+    aside = threading.Thread(target=numba.get_num_threads)  # it sets them up before it counts them
+    aside.start()
+    aside.join()
 
 
 def local_cache_directory() -> str:

@@ -12,16 +12,21 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future as PoolFuture
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -139,25 +144,77 @@ def cores() -> int:
 
 
 class Processes:
-    """Processes of this machine; when one of them dies, all are replaced."""
+    """Processes of this machine; when one of them dies, all are replaced. None outlives its caller."""
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self._context = get_context("spawn")  # a fork would copy threads
+        self._started: SimpleQueue[int] = self._context.SimpleQueue()
         self._pool = self._new()
 
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not issubclass(kind, Exception):  # Ctrl-C: nobody waits for a task to end
+            self._kill()
+        self.close()
+
     def submit(self, function: Callable[..., object], /, *arguments: object) -> Future:
-        try:
-            return self._pool.submit(function, *arguments)
-        except BrokenExecutor:
-            self.close()
-            self._pool = self._new()
-            return self._pool.submit(function, *arguments)
+        with _interrupts_held():  # new processes keep it so: Ctrl-C is the caller's affair
+            try:
+                return self._pool.submit(function, *arguments)
+            except BrokenExecutor:
+                self.close()
+                self._pool = self._new()
+                return self._pool.submit(function, *arguments)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _new(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"))  # a fork would copy threads
+        return ProcessPoolExecutor(
+            self.number, mp_context=self._context, initializer=_begin_worker, initargs=(self._started,)
+        )
+
+    def _kill(self) -> None:
+        own = set()
+        while not self._started.empty():
+            own.add(self._started.get())
+        for child in active_children():
+            if child.pid in own:
+                child.kill()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes when the block has ended."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker(started: SimpleQueue[int]) -> None:
+    """In a process of ours: when the caller is gone, so are we.
+
+    A caller that was killed tells nobody, and the pool would wait for its next task for ever.
+    """
+    started.put(os.getpid())
+
+    def end_with_caller() -> None:
+        caller = parent_process()
+        if caller is not None:
+            caller.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_caller, daemon=True).start()
 
 
 @contextmanager
@@ -194,13 +251,56 @@ def run_tasks(
     with progress(description, len(tasks)) as step, threadpool_limits(1, "blas"):  # a worker may be a thread
         waiting = deque(_submitted(engine, function, tasks))
         try:
-            for task in tasks:
-                outcome = _outcome(engine, function, task, waiting.popleft())
+            while waiting:
+                outcome = waiting[0].outcome()
+                while isinstance(outcome, Failure) and outcome.again and waiting[0].tries < TRIES:
+                    for errand in waiting:
+                        if errand is waiting[0] or errand.fell_with_others():
+                            errand.send_again(engine)
+                    outcome = waiting[0].outcome()
+                waiting.popleft()
                 step.advance()
                 yield outcome
         finally:
-            for future in waiting:
-                future.cancel()
+            for errand in waiting:
+                errand.leave()
+
+
+class _Errand(Generic[Item, Result]):
+    """A task that was sent, and sent again if its worker died."""
+
+    def __init__(self, function: Callable[[Item], Result], task: Item, sent: Future | Failure) -> None:
+        self._function, self._task, self._sent = function, task, sent
+        self._went_with_others = False
+        self.tries = 1
+
+    def send_again(self, engine: Engine) -> None:
+        if self.fell_with_others():
+            self._went_with_others = True  # no try of its own: another may have broken the pool
+        else:
+            self.tries += 1
+        self._sent = _sent(engine, self._function, self._task, self.tries)
+
+    def outcome(self) -> Result | Failure:
+        """Wait for it."""
+        if isinstance(self._sent, Failure):
+            return self._sent
+        try:
+            return self._sent.result()
+        except Exception as error:  # of the engine: the worker died, or the message did not travel
+            return Failure(f"its worker was lost ({_told(error)})", again=True)
+
+    def fell_with_others(self) -> bool:
+        """Whether its pool broke, for the first time: then all of its tasks are lost, and are sent again at
+        once. When it breaks again, each goes alone, so that those that break it are found."""
+        sent = self._sent
+        if self._went_with_others or not isinstance(sent, PoolFuture) or not sent.done() or sent.cancelled():
+            return False
+        return isinstance(sent.exception(), BrokenExecutor)
+
+    def leave(self) -> None:
+        if hasattr(self._sent, "cancel"):  # a failure has nothing to leave, nor has every future the means
+            self._sent.cancel()
 
 
 def raise_failures(failures: dict[str, str], total: int) -> None:
@@ -217,9 +317,7 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
     if isinstance(engine, int):
         if engine < 1 or isinstance(engine, bool):
             raise InvalidInput(f"Got {engine} workers: give 1 or more, or what has `submit`.")
-        own = Processes(engine)
-        stack.callback(own.close)
-        return own
+        return stack.enter_context(Processes(engine))
     if engine is not None and not hasattr(engine, "submit"):
         raise InvalidInput(
             f"{type(engine).__name__} cannot run tasks: give a number of processes, an executor of "
@@ -228,24 +326,34 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
     return engine
 
 
-def _submitted(engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]) -> list[Future]:
+def _submitted(
+    engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]
+) -> list[_Errand[Item, Result]]:
+    sent: list[Future | Failure]
     if hasattr(engine, "map_array") and len(tasks) > 1:  # submitit: one array of jobs
-        return list(engine.map_array(guarded, [function] * len(tasks), tasks))
-    return [engine.submit(guarded, function, task) for task in tasks]
-
-
-def _outcome(
-    engine: Engine, function: Callable[[Item], Result], task: Item, future: Future
-) -> Result | Failure:
-    for attempt in range(1, TRIES + 1):
         try:
-            outcome = future.result()
-        except Exception as error:  # of the engine: the worker died, or the message did not travel
-            outcome = Failure(f"its worker was lost ({type(error).__name__}: {one_line(error)})", again=True)
-        if not (isinstance(outcome, Failure) and outcome.again and attempt < TRIES):
-            break
-        future = engine.submit(guarded, function, task, attempt)
-    return outcome
+            sent = list(engine.map_array(guarded, [function] * len(tasks), tasks))
+        except Exception as error:
+            sent = [_not_taken(error)] * len(tasks)
+    else:
+        sent = [_sent(engine, function, task) for task in tasks]
+    return [_Errand(function, task, one) for task, one in zip(tasks, sent, strict=True)]
+
+
+def _sent(engine: Engine, *arguments: object) -> Future | Failure:
+    """A call of `guarded` on its way; a failure if the engine does not take it: it was closed, or broke."""
+    try:
+        return engine.submit(guarded, *arguments)
+    except Exception as error:
+        return _not_taken(error)
+
+
+def _not_taken(error: Exception) -> Failure:
+    return Failure(f"the engine took no task ({_told(error)})", again=False)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {one_line(error)}"
 
 
 def guarded(function: Callable[[Item], Result], task: Item, attempt: int = 0) -> Result | Failure:

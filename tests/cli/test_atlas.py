@@ -55,6 +55,7 @@ def test_the_bundled_atlas(run: Run, tmp_path: Path) -> None:
         (["list", "--by", "rsa"], "--by has a meaning only with nearest, map, why and report"),
         (["list", "-n", "3"], "--n has a meaning only with nearest"),
         (["nearest", "nano-gpt2", "--by", "cka"], "no distance between models 'cka'"),
+        (["list", "--workers", "2"], "--workers has a meaning only with add"),
         (["why", "--facts", "nowhere.csv"], "There is no file nowhere.csv"),
         (["list", "--at", "nowhere"], "There is nothing in nowhere yet"),
         (["add", "nano-gpt2", "--at", "x", "--fact", "family"], "'family' is no fact: write NAME=VALUE"),

@@ -20,6 +20,7 @@ import thinkalike as ta
 from tests.engines import OPTIONS, dask, files, processes
 from tests.waiting import until
 from thinkalike.cli.boundary import run as run_command
+from thinkalike.comparison import profiling
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
 from thinkalike.parallel import guarded
 from thinkalike.stimuli.table import Stimuli
@@ -32,59 +33,112 @@ pytestmark = [
     pytest.mark.whole_runs,
 ]
 
-MIDDLE = {
-    extract_model: ("os.rename", "activations.zarr", 8),
-    look_at_layers: ("os.mkdir", "ranks", 1),
-    measure_layers: ("open", "layers/", 3),
-    stitch_layers: ("os.rename", "unfinished", 2),
-}
-"""Where the middle of a task is: an event, a part of the path that it is about, and how many of them"""
+
+@dataclass(frozen=True)
+class Moment:
+    """The middle of a task: so many events, about a part of a path or the call of a function."""
+
+    name: str
+    function: Callable[..., Any]
+    event: str
+    part: str
+    count: int = 1
+    layer: int | None = None
+    """Only in the task of this layer: one task should not die too often"""
+
+    def watch(self, die: Callable[[], None]) -> None:
+        seen = []
+
+        def hook(event: str, about: object) -> None:
+            if event == self.event and self.part in str(about):
+                seen.append(event)
+                if len(seen) == self.count:
+                    die()
+
+        if self.event == CALL:
+            real = getattr(profiling, self.part)
+            setattr(
+                profiling, self.part, lambda *given, **named: hook(CALL, self.part) or real(*given, **named)
+            )
+        else:
+            sys.addaudithook(lambda event, arguments: hook(event, arguments[0] if arguments else ""))
+
+
+CALL = "call"
+MOMENTS = (
+    (
+        Moment("read a model", extract_model, "os.rename", "activations.zarr", 8),
+        Moment("profile a layer", look_at_layers, CALL, "diagnose", layer=0),
+        Moment("resample a layer", look_at_layers, CALL, "resample", layer=1),
+        Moment("keep the ranks of a layer", look_at_layers, "os.mkdir", "ranks", layer=2),
+        Moment("measure two systems", measure_layers, "open", "layers/", 3),
+    ),
+    (
+        Moment("read a model", extract_model, "os.rename", "activations.zarr", 2),
+        Moment("resample a layer", look_at_layers, CALL, "resample", layer=0),
+        Moment("profile a layer", look_at_layers, CALL, "diagnose", layer=2),
+        Moment("keep the ranks of a layer", look_at_layers, "os.mkdir", "ranks", layer=1),
+        Moment("measure two systems", measure_layers, "open", "layers/", 1),
+    ),
+)
+"""Of two runs"""
+IN_TRAINING = Moment("stitch", stitch_layers, "os.rename", "unfinished", 2)
 
 
 @dataclass
 class Deadly:
-    """Has the first worker that gets to the middle of such a task killed; the marker says that it was."""
+    """At each of the moments, has the first worker that gets there killed; a file says that it was."""
 
     engine: Any
-    function: Callable[..., Any]
-    marker: Path
+    moments: tuple[Moment, ...]
+    folder: Path
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
-        if arguments[0] is not self.function:
-            return self.engine.submit(function, *arguments)
-        return self.engine.submit(die_in_the_middle, str(self.marker), *arguments)
+        task = arguments[1]
+        ahead = [
+            (str(self.marker(moment)), moment)
+            for moment in self.moments
+            if moment.function is arguments[0] and moment.layer in (None, *getattr(task, "layers", ()))
+        ]
+        return self.engine.submit(die_in_the_middle, ahead, *arguments)
+
+    def marker(self, moment: Moment) -> Path:
+        return self.folder / f"killed to {moment.name}"
+
+    def killed(self) -> list[str]:
+        return [moment.name for moment in self.moments if self.marker(moment).exists()]
 
 
-def die_in_the_middle(marker: str, function: Callable[[Any], Any], task: Any, attempt: int = 0) -> Any:
-    wanted, part, fatal = MIDDLE[function]
-    seen = []
+def die_in_the_middle(
+    ahead: list[tuple[str, Moment]], function: Callable[[Any], Any], task: Any, attempt: int = 0
+) -> Any:
+    for marker, moment in ahead:
 
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == wanted and part in str(arguments[0]) and not os.path.exists(marker):
-            seen.append(event)
-            if len(seen) == fatal:
+        def die(marker: str = marker) -> None:
+            if not os.path.exists(marker):
                 os.close(os.open(marker, os.O_CREAT))
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(hook)
+        moment.watch(die)
     return guarded(function, task, attempt)
 
 
-@pytest.mark.parametrize(
-    "function", [extract_model, look_at_layers, measure_layers], ids=lambda one: one.__name__
-)
+@pytest.mark.parametrize("moments", MOMENTS, ids=["first", "second"])
 @pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)
-def test_a_worker_that_is_killed_in_the_middle(
+def test_workers_that_are_killed_in_the_middle(
     engine: Any,
-    function: Callable[..., Any],
+    moments: tuple[Moment, ...],
     two_models: dict[str, str],
     small_stimuli: Stimuli,
     run_here: Path,
     tmp_path: Path,
 ) -> None:
-    with engine(tmp_path) as own, ta.workers(Deadly(own, function, tmp_path / "killed")):
-        ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
-    assert (tmp_path / "killed").exists()
+    """One in every kind of task, all in one run."""
+    with engine(tmp_path) as own:
+        deadly = Deadly(own, moments, tmp_path)
+        with ta.workers(deadly):
+            ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
+    assert deadly.killed() == [moment.name for moment in moments]
     assert files(tmp_path / "run") == files(run_here)
 
 
@@ -99,9 +153,11 @@ def test_a_worker_that_is_killed_in_the_middle_of_training(engine: Any, tmp_path
         found.save(folder)
         return files(folder)
 
-    with engine(tmp_path) as own, ta.workers(Deadly(own, stitch_layers, tmp_path / "killed")):
-        found = stitched(tmp_path / "run")
-    assert (tmp_path / "killed").exists()
+    with engine(tmp_path) as own:
+        deadly = Deadly(own, (IN_TRAINING,), tmp_path)
+        with ta.workers(deadly):
+            found = stitched(tmp_path / "run")
+    assert deadly.killed() == ["stitch"]
     assert found == stitched(tmp_path / "here")
 
 
@@ -190,3 +246,9 @@ def test_the_scheduler_is_restarted(
             ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
         assert engine.after < 0
     assert files(tmp_path / "run") == files(run_here)
+
+
+def test_the_docs_say_how_many_workers_are_killed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    kills = sum(map(len, MOMENTS)) + len([IN_TRAINING])
+    assert page.count(f"| {kills} | {kills} | 0 | 0 |") == 2  # own processes, and Dask

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import thinkalike as ta
-from tests.engines import OPTIONS, dask, files, jobs, processes, threads
+from tests.engines import OPTIONS, Weighed, dask, files, jobs, processes, threads
 from thinkalike.errors import WorkFailed
 from thinkalike.parallel import WORK, cores
 from thinkalike.stimuli.table import Stimuli
@@ -34,6 +34,37 @@ def test_the_same_bytes_on_every_engine(
     expected, found = files(run_here), files(tmp_path / "run")
     assert found.keys() == expected.keys()
     assert [name for name in expected if found[name] != expected[name]] == []
+
+
+def test_messages_are_small(
+    two_models: dict[str, str], small_stimuli: Stimuli, run_here: Path, tmp_path: Path
+) -> None:
+    """Less than 3 kB to a task. A look at a layer answers with its profile and its map, others with less."""
+    with threads(tmp_path) as lent:
+        weighed = Weighed(lent)
+        with ta.workers(weighed):
+            ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
+    assert {name for name, _ in weighed.sent} == {"extract_model", "look_at_layers", "measure_layers"}
+    assert max(size for _, size in weighed.sent) < 3_000
+    assert len(weighed.answered) == len(weighed.sent)
+    store = ta.Activations.open(run_here / "systems" / "tiny-bert" / "activations.zarr")
+    most = {"extract_model": 100, "measure_layers": 1_000, "look_at_layers": 16 * store.n_items + 40_000}
+    assert [(name, size) for name, size in weighed.answered if size > most[name]] == []
+
+
+def test_messages_do_not_grow_with_the_items(tmp_path: Path) -> None:
+    sizes = []
+    for sentences in (20, 40):
+        stimuli = Stimuli.from_grammar(sentences, seed=0, grammar="salle2024")
+        X = np.random.default_rng(0).normal(size=(len(stimuli), 4))
+        with threads(tmp_path) as lent:
+            weighed = Weighed(lent)
+            with ta.workers(weighed):
+                ta.profile({"a layer": X}, stimuli)
+        sizes.append([*weighed.sent, *weighed.answered])
+    few, more = sizes
+    assert [name for name, _ in few] == ["look_at_layers"] * 2
+    assert more == few
 
 
 @pytest.mark.parametrize("number", [1, 2])

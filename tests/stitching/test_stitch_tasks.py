@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import thinkalike as ta
-from tests.engines import dask, files, jobs, processes, threads
+from tests.engines import Weighed, dask, files, jobs, processes, threads
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.errors import InvalidInput, WorkFailed
 from thinkalike.stitching import TaskFit, stitch_tasks
@@ -51,6 +51,16 @@ def test_the_same_bytes_on_every_engine(
     with engine(tmp_path) as lent, ta.workers(lent):
         found = stitched(fit, tmp_path / "run")
     assert found == here[fit]
+
+
+def test_messages_are_small(here: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
+    with threads(tmp_path) as lent:
+        weighed = Weighed(lent)
+        with ta.workers(weighed):
+            assert stitched("solved", tmp_path / "run") == here["solved"]
+    assert {name for name, _ in weighed.sent} == {"stitch_layers"}
+    assert max(size for _, size in weighed.sent) < 3_000
+    assert max(size for _, size in weighed.answered) < 100
 
 
 def test_what_tasks_have_finished_outlives_the_caller(

@@ -16,10 +16,13 @@ from thinkalike.cli.options import (
     Device,
     Dtype,
     Figure,
+    Scheduler,
+    Workers,
     address,
     asked,
     batch_size_of,
     draw,
+    lent,
     only_with,
 )
 from thinkalike.cli.tables import show_notes, show_table
@@ -77,6 +80,8 @@ def atlas(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     figure: Figure = None,
     out: Annotated[
         Path | None, address("report: the page to write.", show_default="atlas.html in this folder")
@@ -89,7 +94,7 @@ def atlas(
     from thinkalike.populations.fingerprint_files import is_fingerprint
 
     extraction = asked(dtype=dtype, device=device, batch_size=batch_size_of(batch_size))
-    only_with(action == "add", "with add", **extraction, fact=fact)
+    only_with(action == "add", "with add", **extraction, fact=fact, workers=workers, scheduler=scheduler)
     only_with(action in ("nearest", "map", "why", "report"), "with nearest, map, why and report", by=by)
     only_with(action == "nearest", "with nearest", n=n)
     only_with(action in ("why", "report"), "with why and report", facts=facts)
@@ -103,12 +108,16 @@ def atlas(
             raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
         if at is None:
             raise InvalidInput("The bundled fingerprints stay as they are: name a folder, --at my-atlas.")
-        for name, source in parse_systems(models).items():
-            is_file = is_fingerprint(Path(source))
-            if is_file:
-                _check_fingerprint(name, source, fact=fact, **extraction)
-            options = {} if is_file else {"name": name, "facts": parse_facts(fact), **extraction}
-            made = opened.add(source, **options)
+        named = parse_systems(models)
+        files = {name: one for name, one in named.items() if is_fingerprint(Path(one))}
+        for name, file in files.items():
+            _check_fingerprint(name, file, fact=fact, **extraction)
+        added = [opened.add(file) for file in files.values()]
+        others = {name: one for name, one in named.items() if name not in files}
+        if others:
+            with lent(workers, scheduler):
+                added += opened.add_models(others, facts=parse_facts(fact), **extraction)
+        for made in added:
             typer.echo(f"Added {made.name} to {at}: {len(made.layers)} layers.")
             if len(opened) > 1:
                 _nearest(opened, made.name, 3)

@@ -99,6 +99,9 @@ class _Tied:
 
     def __call__(self, orders: Relabellings) -> Floats:
         result = np.empty((len(orders), len(self.signs_x), len(self.signs_y)))
+        if len(orders) == 1:  # threads would wait for each other longer than they work
+            _fill_order(self.signs_x, self.signs_y, orders[0], self.harmonic, result[0])
+            return result
         with _ONE_AT_A_TIME:
             _fill_tied(self.signs_x, self.signs_y, orders, self.harmonic, result)
         return result
@@ -109,18 +112,24 @@ def sign_table(profiles: Floats) -> npt.NDArray[np.int64]:
     return np.sign(profiles[:, :, None] - profiles[:, None, :]).astype(np.int64)
 
 
+@compiled(error_model="numpy", nogil=True)
+def _fill_order(signs_x, signs_y, order, harmonic, result):  # type: ignore[no-untyped-def]
+    """result[n, m] = τ_w of profile n of x and profile m of y under one relabelling."""
+    n_features = len(order)
+    moved = np.empty((n_features, n_features), dtype=np.int64)
+    for m in range(len(signs_y)):
+        for i in range(n_features):
+            for j in range(n_features):
+                moved[i, j] = signs_y[m, order[i], order[j]]
+        for n in range(len(signs_x)):
+            result[n, m] = tau_of_signs(signs_x[n], moved, harmonic)
+
+
 @compiled(parallel=True, error_model="numpy")
 def _fill_tied(signs_x, signs_y, orders, harmonic, result):  # type: ignore[no-untyped-def]
     """result[k, n, m] = τ_w of profile n of x and profile m of y under relabelling k."""
-    n_features = orders.shape[1]
     for k in numba.prange(len(orders)):
-        moved = np.empty((n_features, n_features), dtype=np.int64)
-        for m in range(len(signs_y)):
-            for i in range(n_features):
-                for j in range(n_features):
-                    moved[i, j] = signs_y[m, orders[k, i], orders[k, j]]
-            for n in range(len(signs_x)):
-                result[k, n, m] = tau_of_signs(signs_x[n], moved, harmonic)
+        _fill_order(signs_x, signs_y, orders[k], harmonic, result[k])
 
 
 @compiled(error_model="numpy")

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
+from thinkalike.activations.conversion import named_systems
+from thinkalike.errors import DamagedFile, InvalidInput, ThinkalikeError, UnknownName, one_line
 from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
 from thinkalike.options import whole_number
+from thinkalike.parallel import engine_for, raise_failures
 from thinkalike.populations.atlas_store import AtlasStore
 from thinkalike.populations.between_models import FEATURES, MODEL_DISTANCES, Distances, between_models
 from thinkalike.populations.fingerprint_files import (
@@ -131,6 +133,37 @@ class Atlas:
         self.store.write(path, fingerprint_bytes(made))
         self._read[path] = made
         return made
+
+    def add_models(self, models: Mapping[str, str] | Sequence[str], **options: Option) -> list[Fingerprint]:
+        """Make the fingerprints of several models, on workers if any are lent, and keep them.
+
+        A model that fails is told at the end, and does not stop the others.
+
+        Parameters
+        ----------
+        models : by name, or by the names that they are to go by. Within `thinkalike.workers` each is a task:
+            the machine that reads the model also profiles it, and the vectors are never written.
+        options : of `thinkalike.fingerprint`: `facts`, which all of them get, and those of `extract`.
+        """
+        if self.is_bundled:
+            raise InvalidInput("The bundled fingerprints stay as they are: name a folder, Atlas('my-atlas').")
+        named = {name: str(model) for name, model in named_systems(models).items()}
+        engine = engine_for("extract")
+        if engine is not None:
+            from thinkalike.populations.fingerprint_tasks import add_on_workers
+
+            add_on_workers(engine, self, named, options)
+        elif len(named) == 1:
+            self.add(*named.values(), name=next(iter(named)), **options)
+        else:
+            failures = {}
+            for name, model in named.items():
+                try:
+                    self.add(model, name=name, **options)
+                except ThinkalikeError as error:
+                    failures[name] = one_line(error)
+            raise_failures(failures, len(named))
+        return self.fingerprints(list(named))
 
     def remove(self, name: str) -> None:
         """Take a model out."""
