@@ -11,7 +11,17 @@ import typer
 from thinkalike.cli.application import app
 from thinkalike.cli.fingerprint import Facts, Reference, parse_facts
 from thinkalike.cli.named import SYSTEMS, parse_systems
-from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of, only_with
+from thinkalike.cli.options import (
+    BatchSize,
+    Device,
+    Dtype,
+    Figure,
+    address,
+    asked,
+    batch_size_of,
+    draw,
+    only_with,
+)
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
 
@@ -65,7 +75,7 @@ def atlas(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
-    figure: Annotated[Path | None, address("map: draw to this .png, .svg, .pdf or .html file.")] = None,
+    figure: Figure = None,
     out: Annotated[
         Path | None, address("report: the page to write.", show_default="atlas.html in this folder")
     ] = None,
@@ -88,11 +98,13 @@ def atlas(
     if action == "add":
         if not models:
             raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
+        if at is None:
+            raise InvalidInput("The bundled fingerprints stay as they are: name a folder, --at my-atlas.")
         for name, source in parse_systems(models).items():
             is_file = source.endswith(".npz") and Path(source).is_file()
             options = {} if is_file else {"name": name, "facts": parse_facts(fact), **extraction}
             made = opened.add(source, **options)
-            typer.echo(f"Added {made.name}: {len(made.layers)} layers.")
+            typer.echo(f"Added {made.name} to {at}: {len(made.layers)} layers.")
             if len(opened) > 1:
                 _nearest(opened, made.name, 3)
         return
@@ -129,11 +141,10 @@ def _nearest(opened: Atlas, model: str, n: int, **options: str) -> None:
 
 def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
     found = opened.map(**options)
-    rows = [[str(row.model), f"{row.x:.3f}", f"{row.y:.3f}"] for row in found.to_frame().itertuples()]
+    rows = [[str(row.model), _figure(row.x), _figure(row.y)] for row in found.to_frame().itertuples()]
     show_table(["model", "x", "y"], rows, names=["model"], title=f"{opened!r}, by {found.by}")
     typer.echo(f"Stress {found.stress:.2f}: 0 is perfect, above 0.2 is poor.")
     if figure is not None:
-        from thinkalike.cli.options import draw
         from thinkalike.populations.charts import map_chart
 
         draw(map_chart(found, opened.facts().get("family")), figure)
@@ -144,12 +155,15 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     if sensitivity:
         _sensitivity(opened, table, cohort, **options)
         return
+    from thinkalike.report.population_answer import why_in_words
+    from thinkalike.wording import number
+
     found = opened.why(_table(table), **options)
     columns = ["conditional", "share", "p", "q", "alone"]
     rows = [
         [
             str(row["facts"]),
-            f"{row['importance']:.3f}{_range(row['low'], row['high'])}",
+            f"{number(row['importance'])}{_range(row['low'], row['high'])}",
             *(_figure(row[c]) for c in columns),
         ]
         for _, row in found.to_frame().iterrows()
@@ -159,6 +173,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     notes = [f"{fact} was left out: it is {why}." for fact, why in found.left_out.items()]
     if bool((found.p != found.p).any()):
         notes.insert(0, "–: so few models do not tell that fact from all the others together.")
+    typer.echo(why_in_words(found))
     show_notes([P_IN_WORDS, *notes])
 
 
@@ -202,7 +217,13 @@ def _table(path: Path | None) -> pd.DataFrame | None:
         raise InvalidInput(f"There is no file {path}: give a .csv table, the first column the models.")
     import pandas as pd
 
-    return pd.read_csv(path, index_col=0)
+    try:
+        return pd.read_csv(path, index_col=0)
+    except ValueError as error:  # also of its parser, and of texts that are not UTF-8
+        raise InvalidInput(
+            f"{path} is no .csv table ({str(error).splitlines()[0]}): the first line names the facts, "
+            "and each other line a model and its values."
+        ) from error
 
 
 def _text(value: object) -> str:
@@ -211,8 +232,10 @@ def _text(value: object) -> str:
 
 
 def _figure(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}"
+    return "–" if value != value else f"{value:z.3f}".replace("-", "−")
 
 
 def _range(low: float, high: float) -> str:
-    return "" if low != low else f" ({low:.3f} to {high:.3f})"
+    from thinkalike.wording import number
+
+    return "" if low != low else f" ({number(low)} to {number(high)})"
