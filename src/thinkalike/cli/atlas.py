@@ -141,7 +141,9 @@ def _nearest(opened: Atlas, model: str, n: int, **options: str) -> None:
 
 def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
     found = opened.map(**options)
-    rows = [[str(row.model), _figure(row.x), _figure(row.y)] for row in found.to_frame().itertuples()]
+    rows = [
+        [name, _figure(x), _figure(y)] for name, (x, y) in zip(found.names, found.coordinates, strict=True)
+    ]
     show_table(["model", "x", "y"], rows, names=["model"], title=f"{opened!r}, by {found.by}")
     typer.echo(f"Stress {found.stress:.2f}: 0 is perfect, above 0.2 is poor.")
     if figure is not None:

@@ -166,16 +166,20 @@ def _ranged(row: pd.Series, name: str) -> str:
 def _show_changes(changed: pd.DataFrame, title: str = "") -> None:
     from thinkalike.wording import readable
 
+    columns = ["before", "after", "change", "low", "high", "p_holm"]
+    numbers = changed[columns].to_numpy(dtype=float)
     rows = [
         [
-            str(row.layer),
-            readable(str(row.feature)),
-            f"{row.before:.3f}",
-            f"{row.after:.3f}",
-            f"{_signed(row.change)} ({_signed(row.low)} to {_signed(row.high)})",
-            "< 0.001" if row.p_holm < 0.001 else f"{row.p_holm:.3f}",
+            str(layer),
+            readable(str(feature)),
+            f"{before:.3f}",
+            f"{after:.3f}",
+            f"{_signed(change)} ({_signed(low)} to {_signed(high)})",
+            "< 0.001" if p < 0.001 else f"{p:.3f}",
         ]
-        for row in changed.itertuples()
+        for layer, feature, (before, after, change, low, high, p) in zip(
+            changed["layer"], changed["feature"], numbers, strict=True
+        )
     ]
     if rows:
         columns = ["layer", "feature", "before", "after", "change", "p (Holm)"]
