@@ -173,7 +173,14 @@ def _model(rng: np.random.Generator, pattern: Fingerprint, k: int) -> Fingerprin
         system=f"family-{k % 9}/model-{k}",
         layers=tuple(range(LAYERS)),
         importance=importance,
-        replicates=replace(made, importance=parts),
+        scores=np.full(importance.shape[:2], 0.5),
+        strengths=None,
+        replicates=replace(
+            made,
+            importance=parts,
+            scores=np.full(parts.shape[:2], 0.5),
+            halves=np.repeat(made.halves[:, :, :1], LAYERS, axis=2),
+        ),
     )
     facts = {"family": f"family-{k % 9}", "depth": int(rng.integers(2, 40)), "width": float(rng.gamma(2))}
     return replace(pattern, profile=profile, facts=facts)

@@ -44,6 +44,9 @@ FOLDER_SEALS = "seals.json"
 ANEW = "delete it and make it anew"
 
 PART = ".part"
+NPY = ".npy"
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _number = itertools.count()
 
 
@@ -220,18 +223,58 @@ def read_arrays(path: Path, *, way_out: str = ANEW) -> tuple[dict[str, np.ndarra
 def unpacked_arrays(
     data: bytes, *, most_bytes: int | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and plain values from the bytes of such a file; ValueError if they unfold to more than so much.
+    """Arrays and plain values from the bytes of such a file; ValueError if they are anything else.
 
-    Nothing in it is run: arrays of Python objects are refused.
+    They may come from a stranger. Nothing in them is run, arrays of Python objects are refused, and no more
+    is unfolded than `most_bytes`, nor more than the file has: sizes that headers claim are checked first.
     """
-    if most_bytes is not None:
+    try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            total = sum(entry.file_size for entry in archive.infolist())
-        if total > most_bytes:
-            raise ValueError(f"{total:,} bytes when unpacked, at most {most_bytes:,} were expected")
-    with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-        return arrays, json.loads(str(arrays.pop("about")))
+            entries = archive.infolist()
+            _check_entries(entries, most_bytes)
+            arrays = {
+                entry.filename.removesuffix(NPY): _array(_unpacked(archive, entry)) for entry in entries
+            }
+        about = json.loads(str(arrays.pop("about")))
+    except (ValueError, LookupError, zipfile.BadZipFile):
+        raise
+    except Exception as error:  # whatever the decoders of others make of bytes that were made to mislead them
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(about, dict):
+        raise ValueError(f"its words are a {type(about).__name__}, names and values were expected")
+    return arrays, about
+
+
+def _check_entries(entries: Sequence[zipfile.ZipInfo], most_bytes: int | None) -> None:
+    names = [entry.filename for entry in entries]
+    if len(set(names)) < len(names) or not all(name.endswith(NPY) for name in names):
+        raise ValueError("entries that are no arrays, or two of one name")
+    if any(entry.flag_bits & 1 or entry.compress_type not in PACKINGS for entry in entries):
+        raise ValueError("entries that are encrypted, or packed in another way than ours")
+    total = sum(entry.file_size for entry in entries)
+    if most_bytes is not None and total > most_bytes:
+        raise ValueError(f"{total:,} bytes when unpacked, at most {most_bytes:,} were expected")
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """So many bytes as the entry claims: to ask for all would unfold what is there, however much it is."""
+    with archive.open(entry) as file:
+        return file.read(entry.file_size)
+
+
+def _array(data: bytes) -> np.ndarray:
+    """An array from the bytes of an .npy file, whose header must tell the truth about its size."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"an array in format {version}, {tuple(HEADERS)} were expected")
+    shape, _, dtype = HEADERS[version](file)
+    told, there = math.prod(shape) * dtype.itemsize, len(data) - file.tell()
+    if told != there and not dtype.hasobject:
+        raise ValueError(f"an array of {told:,} bytes by its header, and {there:,} are there")
+    file.seek(0)
+    found: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+    return found
 
 
 def with_seal(data: bytes, *, last: bool = False) -> bytes:

@@ -58,6 +58,7 @@ def test_the_bundled_atlas(run: Run, tmp_path: Path) -> None:
         (["list", "--workers", "2"], "--workers has a meaning only with add"),
         (["why", "--facts", "nowhere.csv"], "There is no file nowhere.csv"),
         (["list", "--at", "nowhere"], "There is nothing in nowhere yet"),
+        (["map", "--figure", "x.txt"], "x.txt ends in '.txt': figures are drawn as"),
         (["add", "nano-gpt2", "--at", "x", "--fact", "family"], "'family' is no fact: write NAME=VALUE"),
     ],
 )
@@ -68,3 +69,20 @@ def test_what_is_refused(
     with pytest.raises((InvalidInput, UnknownName), match=message):
         run("atlas", *arguments)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is no .csv table"),
+        (bytes(range(256)), "is no .csv table"),
+        ("model,x\nnano-gpt2,é\n".encode("latin-1"), "is no .csv table"),
+        (b"model,x\nnano-gpt2,1\nnano-gpt2,2\n", "two rows of nano-gpt2"),
+        (b"model,x\ngpt-5,1\n", "no model in this atlas 'gpt-5'"),
+    ],
+)
+def test_a_table_that_is_none(run: Run, tmp_path: Path, content: bytes, message: str) -> None:
+    table = tmp_path / "facts.csv"
+    table.write_bytes(content)
+    with pytest.raises((InvalidInput, UnknownName), match=message):
+        run("atlas", "why", "--facts", table)

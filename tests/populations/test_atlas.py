@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 import thinkalike as ta
 from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
+from thinkalike.files import packed_arrays, unpacked_arrays, with_seal
 from thinkalike.populations.atlas_store import AtlasStore
 from thinkalike.populations.fingerprint_files import fingerprint_bytes
 from thinkalike.systems.bundled import names
@@ -116,6 +118,42 @@ def test_a_damaged_index_is_made_anew(atlas: ta.Atlas) -> None:
     pd.testing.assert_frame_equal(ta.Atlas(atlas.store.address).nearest("nano-gpt2", 2), before)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda names, vectors: (names, vectors[:, :3]),
+        lambda names, vectors: (names, vectors * np.float32(np.nan)),
+        lambda names, vectors: (names, vectors.astype(np.float64)),
+        lambda names, vectors: (names, vectors[0, 0]),
+        lambda names, vectors: ([f"{name}\x1b[2J" for name in names], vectors),
+        lambda names, vectors: ([1, 2, 3], vectors),
+    ],
+)
+def test_the_index_of_a_stranger_is_not_believed(tmp_path: Path, change: Any) -> None:
+    """An atlas may be theirs too. What an index of the right seal cannot be is made anew."""
+    atlas = ta.Atlas(tmp_path / "atlas")
+    for one in ta.Atlas().fingerprints(SOME):
+        atlas.add(one)
+    expected = atlas.nearest("nano-gpt2", 2)
+    place = atlas.store.index("words-1")
+    arrays, about = unpacked_arrays(place.read_bytes())
+    names, vectors = change(about["names"], arrays["vectors"])
+    packed = packed_arrays({"vectors": np.asarray(vectors)}, about={**about, "names": names})
+    place.write_bytes(with_seal(packed, last=True))
+    opened = ta.Atlas(atlas.store.address)
+    assert opened.names == sorted(SOME)
+    pd.testing.assert_frame_equal(opened.nearest("nano-gpt2", 2), expected)
+
+
+def test_a_file_that_was_put_there_by_hand(tmp_path: Path) -> None:
+    atlas = ta.Atlas(tmp_path / "atlas")
+    one = ta.Atlas()["nano-gpt2"]
+    atlas.add(one)
+    one.save(tmp_path / "atlas" / "words-1" / "mine")
+    with pytest.raises(DamagedFile, match=r"mine\.npz holds nano-gpt2 on words-1, which belongs elsewhere"):
+        assert ta.Atlas(tmp_path / "atlas").names
+
+
 def test_what_is_refused(atlas: ta.Atlas, tmp_path: Path) -> None:
     other = ta.Atlas(stimuli="sentences-1")["nano-gpt2"]
     with pytest.raises(InvalidInput, match="was shown sentences-1, and this atlas is of words-1: open"):
@@ -146,6 +184,8 @@ def test_facts_and_a_table_of_ones_own() -> None:
     assert facts.loc["nano-pythia-64", "depth"] == 2
     with pytest.raises(UnknownName, match="no model in this atlas 'gpt3'"):
         atlas.facts(pd.DataFrame({"corpus": {"gpt3": "web"}}))
+    with pytest.raises(InvalidInput, match="two rows of nano-gpt2: give each model one"):
+        atlas.facts(pd.DataFrame({"corpus": ["web", "books"]}, index=["nano-gpt2", "nano-gpt2"]))
 
 
 def test_an_atlas_on_s3(bucket: str) -> None:

@@ -25,7 +25,7 @@ def test_a_planted_change_is_named_and_located(stimuli: Stimuli) -> None:
     changed = found.changed()
     assert {(row.layer, row.feature) for row in changed.itertuples()} == {(3, "tense"), (4, "tense")}
     assert (changed["low"] > 0).all()
-    assert str(found) == "From base to tuned tense gained strength in layers 3–4."
+    assert str(found) == "From base to tuned tense (layers 3–4) gained strength."
     moved = found.layers.set_index("layer")
     assert moved.loc[[3, 4], "rsa"].max() < moved.loc[[0, 1, 2, 5], "rsa"].min()
     assert moved.loc[[3, 4], "cka"].max() < moved.loc[[0, 1, 2, 5], "cka"].min()

@@ -41,6 +41,21 @@ def test_r_squared_and_euclidean() -> None:
     assert np.isnan(r_squared_matrix(np.ones((1, 6)), y)).all()
 
 
+def test_pairs_of_layers_by_every_measure() -> None:
+    one, other = ta.Atlas().fingerprints(["nano-gpt2", "nano-mamba"])
+    found = one.layer_pairs(other)
+    assert len(found) == len(one.layers) * len(other.layers)
+    assert found["tau"].is_monotonic_decreasing
+    x, y = one.profile.mean_importance, other.profile.mean_importance
+    for row in found.iloc[::17].itertuples():
+        i, j = one.layers.index(row.layer), other.layers.index(row.other_layer)
+        assert row.euclidean == pytest.approx(np.linalg.norm(x[i] - y[j]))
+        assert row.r_squared == pytest.approx(pearsonr(x[i], y[j]).statistic ** 2)
+        for measure, value in (("features", row.tau), ("rsa", row.rsa), ("cka", row.cka)):
+            matrix = one.similarity(other, measure=measure)
+            assert value == matrix[one.name, row.layer, other.name, row.other_layer]
+
+
 @pytest.mark.parametrize(("n", "m"), [(5, 7), (1, 4), (12, 3), (6, 6)])
 def test_warping_is_that_of_dtw_python(n: int, m: int) -> None:
     dtw = pytest.importorskip("dtw")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -138,16 +141,57 @@ def _changed(data: bytes, change: Callable[[dict[str, np.ndarray], dict[str, obj
     return with_seal(packed_arrays(arrays, about=about), last=True)
 
 
+def _nested(depth: int) -> object:
+    inner: object = "x"
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
 STRANGE = {
     "another format": (lambda a, w: w.update(format=9), "a fingerprint of format 9, 3 was expected"),
     "other stimuli": (lambda a, w: w.update(stimuli_digest="0" * 64), "that this version does not have"),
+    "a list of stimuli": (lambda a, w: w.update(reference=["words-1"]), "that this version does not have"),
+    "a path for stimuli": (lambda a, w: w.update(reference="../words-1"), "that this version does not have"),
     "escape codes": (lambda a, w: w.update(system="gpt\x1b[2J"), "words with control characters"),
+    "text turned around": (lambda a, w: w.update(system="gpt\u202e2"), "words with control characters"),
     "codes in facts": (lambda a, w: w.update(facts={"family": ["\x07"]}), "control characters"),
+    "no name": (lambda a, w: w.update(system=" "), "the name of the system is ' '"),
+    "a list for a name": (lambda a, w: w.update(system=["a"]), "the name of the system is"),
+    "a long name": (lambda a, w: w.update(system="x" * 5000), "1 to 200 characters"),
     "other features": (lambda a, w: w.update(features=["a"]), "its features are not those of words-1"),
+    "features in another order": (lambda a, w: w["features"].reverse(), "its features are not those"),
     "a layer that is none": (lambda a, w: w.update(layers=[0.5, 1, 2]), "0.5 names no layer"),
-    "too many words": (lambda a, w: w.update(facts={"x": "y" * 300_000}), "more than 200,000 characters"),
+    "a layer that is a truth": (lambda a, w: w.update(layers=[True, 1, 2]), "True names no layer"),
+    "a layer below 0": (lambda a, w: w.update(layers=[-1, 1, 2]), "-1 names no layer"),
+    "no layers": (lambda a, w: w.update(layers=[]), "a list of one or more was expected"),
+    "layers as text": (lambda a, w: w.update(layers="012"), "a list of one or more was expected"),
+    "a layer twice": (lambda a, w: w.update(layers=[0, 1, "1"]), "two layers of one name"),
+    "too many words": (lambda a, w: w.update(versions={"x": "y" * 300_000}), "more than 200,000 characters"),
+    "words in words": (lambda a, w: w.update(facts={"x": _nested(50)}), "nested more than 20 times"),
+    "deep words": (lambda a, w: w.update(facts={"x": _nested(150)}), "nested more than 20 times"),
+    "facts as a list": (lambda a, w: w.update(facts=[1]), "facts are a list"),
+    "no facts": (lambda a, w: w.update(facts=None), "facts are a NoneType"),
+    "a fact of many": (lambda a, w: w.update(facts={"depth": [1, 2]}), "the fact 'depth' is"),
+    "a fact of names": (lambda a, w: w.update(facts={"depth": {"a": 1}}), "the fact 'depth' is"),
+    "a huge fact": (lambda a, w: w.update(facts={"depth": 10**400}), "the fact 'depth' is"),
+    "a long fact": (lambda a, w: w.update(facts={"depth": "x" * 2000}), "the fact 'depth' is"),
+    "settings as text": (lambda a, w: w.update(settings="x"), "settings are a str"),
+    "metadata as a list": (lambda a, w: w.update(metadata=[1]), "metadata are a list"),
+    "no parts": (lambda a, w: w.update(parts=0), "0 parts of the sentences"),
+    "parts as text": (lambda a, w: w.update(parts="x"), "'x' parts of the sentences"),
     "another shape": (lambda a, w: a.update(importance=np.zeros((1, 2, 3))), "importance is float64"),
-    "infinite": (lambda a, w: a.update(scores=a["scores"] + np.inf), "scores is float64"),
+    "no shape": (lambda a, w: a.update(scores=np.array(3.0)), "IndexError"),
+    "no folds": (lambda a, w: a.update(scores=a["scores"][:, :0]), "importances of no folds"),
+    "no resamples": (lambda a, w: a.update(halves=a["halves"][:0]), "halves is float32"),
+    "no sketch": (lambda a, w: a.pop("gram"), "KeyError"),
+    "infinite": (lambda a, w: a.update(scores=a["scores"] + np.inf), "scores has numbers beyond"),
+    "not a number": (lambda a, w: a.update(importance=a["importance"] * np.nan), "without a number"),
+    "a hole": (lambda a, w: a["resampled_importance"].__setitem__((0, 0, 0), np.nan), "without a number"),
+    "half precision": (lambda a, w: a.update(scores=a["scores"].astype(np.float16)), "scores is float16"),
+    "huge": (lambda a, w: a.update(scores=a["scores"] * 0 + 1e300), "scores has numbers beyond"),
+    "texts for numbers": (lambda a, w: a.update(scores=a["scores"].astype(str)), "scores is <U32"),
+    "complex numbers": (lambda a, w: a.update(scores=a["scores"].astype(complex)), "scores is complex128"),
     "another kind": (lambda a, w: a.update(gram=a["gram"].astype(float)), "gram is float64"),
     "out of range": (lambda a, w: a.update(gram=np.full_like(a["gram"], 25)), "out of range"),
     "too large": (lambda a, w: a.update(more=np.zeros(10_000_000)), "bytes when unpacked, at most"),
@@ -158,14 +202,78 @@ STRANGE = {
 def test_what_a_stranger_sends_is_checked(fingerprints: dict[str, Fingerprint], case: str) -> None:
     change, message = STRANGE[case]
     data = _changed(fingerprint_bytes(fingerprints["nano-pythia-64"]), change)
-    with pytest.raises(DamagedFile, match=message):
+    with pytest.raises(DamagedFile, match=message) as caught:
         fingerprint_from(data, "theirs.npz")
+    assert len(str(caught.value)) < 400
+
+
+def _zipped(files: dict[str, bytes], packing: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+        archive.comment = b"thinkalike-sha256:" + b"0" * 64
+    return buffer.getvalue()
+
+
+def _npy(shape: tuple[int, ...], body: bytes, kind: str = "<f8") -> bytes:
+    """An .npy file with a header that says what it is told to."""
+    header = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    header = header.ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body
+
+
+DECEIVING = {
+    "a header of a terabyte": lambda: _zipped({"scores.npy": _npy((10**12,), b"")}),
+    "a header of two gigabytes": lambda: _zipped({"scores.npy": _npy((250_000_000,), b"")}),
+    "a header below nothing": lambda: _zipped({"scores.npy": _npy((-1,), b"")}),
+    "a header of brackets": lambda: _zipped(
+        {"scores.npy": b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little") + b"[" * 9000}
+    ),
+    "objects": lambda: _zipped({"scores.npy": _npy((1,), b"\x80\x04.", "|O")}),
+    "no array": lambda: _zipped({"scores.npy": b"hello"}),
+    "a path": lambda: _zipped({"../../scores": _npy((1,), b"\0" * 8)}),
+    "a bomb": lambda: _zipped({"scores.npy": _npy((10**8,), bytes(10**8), "|u1")}),
+    "a bomb that lies": lambda: _zipped({"scores.npy": _npy((10**8,), bytes(10**8), "|u1")}).replace(
+        (10**8 + 129).to_bytes(4, "little"), (200).to_bytes(4, "little")
+    ),
+    "packed otherwise": lambda: _zipped({"scores.npy": _npy((1,), b"\0" * 8)}, zipfile.ZIP_LZMA),
+    "encrypted": lambda: _zipped({"scores.npy": _npy((1,), b"\0" * 8)}).replace(
+        b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"
+    ),
+    "a torn packing": lambda: _torn(_zipped({"scores.npy": _npy((4000,), bytes(range(250)) * 128)})),
+    "words in brackets": lambda: _zipped(
+        {"about.npy": _npy((), ("[" * 90_000).encode("utf-32-le"), "<U90000")}
+    ),
+    "words that are a list": lambda: _zipped({"about.npy": _npy((), "[1]".encode("utf-32-le"), "<U3")}),
+    "nothing": lambda: _zipped({}),
+}
+"""Archives that mislead those who unpack them, with a right seal"""
+
+
+def _torn(data: bytes) -> bytes:
+    return data[:60] + b"\xff" * 20 + data[80:]
+
+
+@pytest.mark.parametrize("case", DECEIVING)
+def test_an_archive_that_misleads_is_refused_in_one_line(case: str) -> None:
+    data = with_seal(DECEIVING[case](), last=True)
+    tracemalloc.start()
+    with pytest.raises(DamagedFile, match=r"does not hold what belongs there") as caught:
+        fingerprint_from(data, "theirs.npz")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+    assert most < 20_000_000
+
+
+def test_what_cannot_be_read_again_is_not_written(fingerprints: dict[str, Fingerprint]) -> None:
+    made = replace(fingerprints["nano-pythia-64"], facts={"data": ["pile", "books"]})
+    with pytest.raises(InvalidInput, match=r"cannot be written: the fact 'data' is \['pile', 'books'\]"):
+        fingerprint_bytes(made)
 
 
 def test_objects_are_not_loaded(fingerprints: dict[str, Fingerprint]) -> None:
-    import io
-    import zipfile
-
     data = fingerprint_bytes(fingerprints["nano-pythia-64"])
     _, about = unpacked_arrays(data)
     buffer = io.BytesIO()

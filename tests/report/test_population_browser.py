@@ -78,7 +78,7 @@ def test_one_click_leads_to_the_page_of_any_pair(browser: Any, population: str) 
     assert a != b
     assert browser.current_url.endswith(f"#pair/{a.replace('@', '%40')}/{b.replace('@', '%40')}")
     assert not browser.find_element(By.ID, "map").is_displayed()
-    assert "Mean weighted τ" in browser.find_element(By.ID, "pair-answer").text
+    assert "mean weighted τ" in browser.find_element(By.ID, "pair-answer").text
     browser.get("about:blank")
     browser.get(f"{population}#pair/nano-gpt2/nano-bert")  # an address that was sent
     assert browser.find_element(By.ID, "pair-title").text == "nano-gpt2 and nano-bert"
@@ -88,3 +88,45 @@ def test_one_click_leads_to_the_page_of_any_pair(browser: Any, population: str) 
     browser.get("about:blank")
     browser.get(f"{population}#pair/%/nobody")  # one that names no model
     assert browser.find_element(By.ID, "map").is_displayed()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+def test_the_page_of_a_pair_says_what_each_cares_about(
+    browser: Any, population: str, size: tuple[int, int], scheme: str
+) -> None:
+    """By every measure, with the numbers that Python gives; it fits a phone too."""
+    shown(browser, f"{population}#pair/nano-gpt2/nano-bert", size, scheme)
+    assert browser.execute_script("return document.title") == "nano-gpt2 and nano-bert"
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    one, other = ta.Atlas().fingerprints(["nano-gpt2", "nano-bert"])
+    expected = one.layer_pairs(other).set_index(["layer", "other_layer"]).sort_index()
+    for measure, column in (("weighted τ", "tau"), ("R²", "r_squared"), ("Euclidean distance", "euclidean")):
+        browser.execute_script(
+            "const s = document.getElementById('measure'); s.value = arguments[0];"
+            "s.dispatchEvent(new Event('change'))",
+            measure,
+        )
+        titles = each(browser, "#pair-drawing title", "e.textContent")
+        found = [float(title.rsplit(": ", 1)[1].replace("−", "-")) for title in titles]
+        assert found == pytest.approx(expected[column].tolist(), abs=0.0051)
+    said = browser.execute_script("return document.getElementById('pair-answer').textContent")
+    near = ta.Atlas().nearest("nano-gpt2", 14)["model"].tolist()
+    assert f"nano-bert is number {near.index('nano-bert') + 1} of 14" in said
+    shares = [
+        float(text.removesuffix(" %"))
+        for text in each(browser, "#pair-profile text", "e.textContent")
+        if text.endswith(" %")
+    ]
+    assert len(shares) == 2 * len(one.profile.features)
+    assert sum(shares) == pytest.approx(200, abs=10)  # each is rounded
+
+
+def test_no_shade_is_cut_off(browser: Any, population: str) -> None:
+    shown(browser, population, LAPTOP)
+    left, top, right, bottom = each(browser, "#map-drawing", BOX)[0]
+    for box in each(browser, "#map-drawing ellipse", BOX):
+        assert left <= box[0] + 1
+        assert top <= box[1] + 1
+        assert box[2] <= right + 1
+        assert box[3] <= bottom + 1

@@ -16,7 +16,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.why import why
-from thinkalike.report.population_answer import population_answer
+from thinkalike.report.population_answer import population_answer, why_in_words
 from thinkalike.report.population_page import render_population, write_population
 
 FEW = {"n_draws": 5, "n_permutations": 19}
@@ -51,7 +51,7 @@ def test_names_cannot_break_the_page() -> None:
 
 
 def test_two_are_no_population() -> None:
-    with pytest.raises(InvalidInput, match="There are 2 models: the page of a population takes three"):
+    with pytest.raises(InvalidInput, match="The page of a population takes three models or more: got 2"):
         render_population(ta.Atlas().fingerprints(("nano-gpt2", "nano-bert")))
 
 
@@ -75,6 +75,30 @@ def test_the_answer_names_the_nearest_and_what_goes_with_distance() -> None:
     assert said["How sure is that?"] == "With other sentences m0 and m1 stand together in 79 of 100 draws."
     assert said["Why?"].startswith("Models alike in size are nearer to one another")
     assert "colour" not in said["Why?"]
+    assert "What would change it?" not in said  # the facts were told apart
+
+
+def test_a_fact_by_itself_is_corrected_for_the_number_of_facts() -> None:
+    """Of nine facts that mean nothing one has p below 0.05 rather often."""
+    found = why(
+        ta.Atlas().distances(), ta.Atlas().facts()[["width", "seed"]], n_permutations=19, ranges=False
+    )
+    names = {f"fact {k}": (f"fact {k}",) for k in range(9)}
+    nine = {name: np.full(9, np.nan) for name in ("p", "q", "low", "high", "share", "conditional")}
+    alone = np.array([0.04, *[0.5] * 8])
+    weak = replace(found, groups=names, importance=np.arange(9.0), alone=alone, **nine)
+    assert why_in_words(weak) == "No fact about them was found to go with how alike they are."
+    strong = replace(weak, alone=np.array([0.001, *[0.5] * 8]))
+    assert why_in_words(strong) == "Models alike in fact 0 are nearer, but the other facts may be the reason."
+
+
+def test_facts_cannot_break_the_page() -> None:
+    bad = "<img src=x onerror=alert(1)>"
+    atlas = ta.Atlas()
+    facts = atlas.facts()[["depth"]].assign(**{bad: ["</script>", *["b"] * (len(atlas) - 1)]})
+    page = render_population(atlas.fingerprints(), facts=facts, **FEW)
+    assert bad not in page
+    assert page.count("</script>") == 1
 
 
 def test_the_answer_without_facts_or_draws() -> None:

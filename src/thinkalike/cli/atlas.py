@@ -165,7 +165,9 @@ def _nearest(opened: Atlas, model: str, n: int, **options: str) -> None:
 
 def _map(opened: Atlas, figure: Path | None, **options: str) -> None:
     found = opened.map(**options)
-    rows = [[str(row.model), f"{row.x:.3f}", f"{row.y:.3f}"] for row in found.to_frame().itertuples()]
+    rows = [
+        [name, _figure(x), _figure(y)] for name, (x, y) in zip(found.names, found.coordinates, strict=True)
+    ]
     show_table(["model", "x", "y"], rows, names=["model"], title=f"{opened!r}, by {found.by}")
     typer.echo(f"Stress {found.stress:.2f}: 0 is perfect, above 0.2 is poor.")
     if figure is not None:
@@ -179,12 +181,15 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     if sensitivity:
         _sensitivity(opened, table, cohort, **options)
         return
+    from thinkalike.report.population_answer import why_in_words
+    from thinkalike.wording import number
+
     found = opened.why(_table(table), **options)
     columns = ["conditional", "share", "p", "q", "alone"]
     rows = [
         [
             str(row["facts"]),
-            f"{row['importance']:.3f}{_range(row['low'], row['high'])}",
+            f"{number(row['importance'])}{_range(row['low'], row['high'])}",
             *(_figure(row[c]) for c in columns),
         ]
         for _, row in found.to_frame().iterrows()
@@ -194,6 +199,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     notes = [f"{fact} was left out: it is {why}." for fact, why in found.left_out.items()]
     if bool((found.p != found.p).any()):
         notes.insert(0, "–: so few models do not tell that fact from all the others together.")
+    typer.echo(why_in_words(found))
     show_notes([P_IN_WORDS, *notes])
 
 
@@ -252,8 +258,10 @@ def _text(value: object) -> str:
 
 
 def _figure(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}"
+    return "–" if value != value else f"{value:z.3f}".replace("-", "−")
 
 
 def _range(low: float, high: float) -> str:
-    return "" if low != low else f" ({low:.3f} to {high:.3f})"
+    from thinkalike.wording import number
+
+    return "" if low != low else f" ({number(low)} to {number(high)})"

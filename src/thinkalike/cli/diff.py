@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,7 @@ from thinkalike.cli.options import (
     only_with,
 )
 from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
-from thinkalike.cli.tables import show_table
+from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.types import Option
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ def diff(
     if base_name != tuned_name:
         found = replace(found, base=base_name, tuned=tuned_name)
     columns = ["tau", "rsa", "cka"]
-    rows = [[str(r["layer"]), *(_ranged(r, c) for c in columns)] for _, r in found.layers.iterrows()]
+    rows = [
+        [str(layer), *(_ranged(row, c) for c in columns)]
+        for layer, (_, row) in zip(found.layers["layer"], found.layers.iterrows(), strict=True)
+    ]
     title = f"{found.base} → {found.tuned}: how alike a layer stayed"
     show_table(["layer", "τ_w", "RSA", "CKA"], rows, names=[], title=title)
     _show_changes(found.changed())
@@ -121,15 +125,18 @@ def trace(
 ) -> None:
     """Follow the strengths of features over training, checkpoint by checkpoint."""
     from thinkalike.populations import trace as run
+    from thinkalike.populations.diffing import changes_in_words
 
     shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
     extraction = _extraction(pooling, site, bos, dtype, device, batch_size)
     found = run(parse_systems(checkpoints), shown, extraction=extraction, **asked(seed=seed))
-    for (before, after), rows in found.changed().groupby(["from", "to"], sort=False):
-        typer.echo(f"{before} → {after}")
-        _show_changes(rows)
-    if found.changed().empty:
-        typer.echo("No feature gained or lost strength beyond chance.")
+    changed = found.changed()
+    for before, after in pairwise(found.checkpoints):
+        rows = changed[(changed["from"] == before) & (changed["to"] == after)]
+        _show_changes(rows, title=f"{before} → {after}")
+        typer.echo(f"From {before} to {after} {changes_in_words(rows)}.")
+    if note := found.places_for_steps():
+        show_notes([note])
     if figure is not None:
         draw(found.plot(), figure)
         typer.echo(f"Drew {figure}.")
@@ -156,23 +163,32 @@ def _ranged(row: pd.Series, name: str) -> str:
     return f"{row[name]:.2f} ({row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f})"
 
 
-def _show_changes(changed: pd.DataFrame) -> None:
+def _show_changes(changed: pd.DataFrame, title: str = "") -> None:
     from thinkalike.wording import readable
 
+    columns = ["before", "after", "change", "low", "high", "p_holm"]
+    numbers = changed[columns].to_numpy(dtype=float)
     rows = [
         [
-            str(row.layer),
-            readable(str(row.feature)),
-            f"{row.before:.2f}",
-            f"{row.after:.2f}",
-            f"{row.change:+.2f} ({row.low:+.2f} to {row.high:+.2f})",
-            f"{row.p_holm:.3f}",
+            str(layer),
+            readable(str(feature)),
+            f"{before:.3f}",
+            f"{after:.3f}",
+            f"{_signed(change)} ({_signed(low)} to {_signed(high)})",
+            "< 0.001" if p < 0.001 else f"{p:.3f}",
         ]
-        for row in changed.itertuples()
+        for layer, feature, (before, after, change, low, high, p) in zip(
+            changed["layer"], changed["feature"], numbers, strict=True
+        )
     ]
     if rows:
         columns = ["layer", "feature", "before", "after", "change", "p (Holm)"]
-        show_table(columns, rows, names=["feature"], title="Strengths that changed, in units of the noise")
+        about = "Strengths that changed, in units of the noise"
+        show_table(columns, rows, names=["feature"], title=f"{title}: {about.lower()}" if title else about)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+z.3f}".replace("-", "−")
 
 
 def _write(out: Path, **tables: pd.DataFrame) -> None:

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 PADDING = 2
+WORD = 14
+"""Letters of a word that is not broken in two, whatever the room"""
 
 
 def show_table(
@@ -26,8 +28,10 @@ def show_table(
     needed = 0
     for k, column in enumerate(columns):
         if column in names:
-            table.add_column(column, overflow="fold")
-            needed += max(len(column), 12) + PADDING
+            words = [word for row in rows for word in row[k].split()]
+            widest = max(len(column), *(min(len(word), WORD) for word in words or [""]))
+            table.add_column(column, overflow="fold", min_width=widest)
+            needed += widest + PADDING
             continue
         widest = max([len(column), *(len(row[k]) for row in rows)])
         table.add_column(column, justify="right", no_wrap=True, min_width=widest)

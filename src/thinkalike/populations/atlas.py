@@ -300,8 +300,18 @@ class Atlas:
 
     def _at(self, path: Path) -> Fingerprint:
         if path not in self._read:
-            self._read[path] = fingerprint_from(self.store.read(path), path)
+            found = fingerprint_from(self.store.read(path), path)
+            self._check_own(found, path)
+            self._read[path] = found
         return self._read[path]
+
+    def _check_own(self, found: Fingerprint, path: Path) -> None:
+        """That a file of this atlas holds what its name says: someone may have put it there by hand."""
+        if found.reference != self.stimuli or self.store.path(self.stimuli, found.name).name != path.name:
+            raise DamagedFile(
+                f"{path} holds {found.name} on {found.reference}, which belongs elsewhere: take it out, and "
+                "add it with thinkalike atlas add."
+            )
 
     def _index(self) -> tuple[list[str], Single]:
         """Names and short vectors of all models: from the index file, less what changed since it was written.
@@ -343,7 +353,13 @@ class Atlas:
                 return None
             arrays, about = unpacked_arrays(data)
             names, files, vectors = list(about["names"]), dict(about["files"]), arrays["vectors"]
-            is_whole = len(names) == len(files) == len(vectors)
-            return KeptIndex(names, files, about.get("stamp"), vectors) if is_whole else None
+            is_whole = len(names) == len(files) and self._are_vectors(vectors, len(names))
+            are_names = all(isinstance(name, str) and name.isprintable() for name in names)
+            return KeptIndex(names, files, about.get("stamp"), vectors) if is_whole and are_names else None
         except (DamagedFile, ValueError, TypeError, KeyError):
             return None
+
+    def _are_vectors(self, found: Single, n: int) -> bool:
+        width = len(reference(self.stimuli).features.columns)
+        is_right = found.dtype == np.float32 and found.shape == (n, width * (width - 1))
+        return is_right and bool(np.isfinite(found).all())

@@ -42,7 +42,7 @@ class Difference(Kept):
     >>> from thinkalike.populations import Difference
     >>> row = {"layer": 3, "feature": "tense", "change": 1.2, "p_holm": 0.001}
     >>> print(Difference("base", "chat", pd.DataFrame(), pd.DataFrame([row])))
-    From base to chat tense gained strength in layer 3.
+    From base to chat tense (layer 3) gained strength.
     """
 
     base: str
@@ -68,16 +68,28 @@ class Difference(Kept):
         return self.features[self.features["p_holm"] <= LEVEL].reset_index(drop=True)
 
     def __str__(self) -> str:
-        """One sentence for every feature that changed."""
-        found = self.changed()
-        if found.empty:
-            return f"From {self.base} to {self.tuned} no feature gained or lost strength beyond chance."
-        said = []
-        for feature, rows in found.groupby("feature", sort=False):
-            for gained, some in rows.groupby(rows["change"] > 0):
-                verb = "gained" if gained else "lost"
-                said.append(f"{readable(str(feature))} {verb} strength in {layer_range(list(some['layer']))}")
-        return f"From {self.base} to {self.tuned} {listed(said)}."
+        """What gained and what lost, in one sentence."""
+        return f"From {self.base} to {self.tuned} {changes_in_words(self.changed())}."
+
+
+def changes_in_words(changed: pd.DataFrame) -> str:
+    """Which features gained strength and which lost it, each with its layers.
+
+    Examples
+    --------
+    >>> found = pd.DataFrame({"layer": [2, 3], "feature": ["tense", "tense"], "change": [0.1, 0.2]})
+    >>> changes_in_words(found)
+    'tense (layers 2–3) gained strength'
+    """
+    said = []
+    for verb, rows in (("gained", changed[changed["change"] > 0]), ("lost", changed[changed["change"] < 0])):
+        named = [
+            f"{readable(str(feature))} ({layer_range(list(some['layer']))})"
+            for feature, some in rows.groupby("feature", sort=False)
+        ]
+        if named:
+            said.append(f"{listed(named)} {verb} strength")
+    return "; ".join(said) or "no feature gained or lost strength beyond chance"
 
 
 @one_name
@@ -116,7 +128,7 @@ def diff(
     >>> X = rng.normal(size=(80, 6))
     >>> grown = X + 3 * (table["size"] == "large").to_numpy()[:, None]
     >>> print(ta.diff({1: X}, {1: grown}, ta.Stimuli.from_table(table), resamples=2))
-    From base to tuned size gained strength in layer 1.
+    From base to tuned size (layer 1) gained strength.
     """
     check_extraction(extraction, (base, tuned))
     check_extraction(base_extraction, (base,))

@@ -2,7 +2,7 @@
 
 The file may come from a stranger. Whoever changes it can seal it again, so a right seal says that it arrived
 as it was sent, and everything else is checked here: what it unfolds to, kinds and shapes of the arrays,
-numbers that are finite, names without control characters. Nothing in it is run.
+numbers that are finite, and its words (`fingerprint_words`). Nothing in it is run.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ import numpy as np
 
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.replicates import Replicates
-from thinkalike.errors import DamagedFile
-from thinkalike.files import packed_arrays, reading, seal_of, unpacked_arrays, with_seal, write_bytes
-from thinkalike.labels import Layer
+from thinkalike.errors import DamagedFile, InvalidInput
+from thinkalike.files import packed_arrays, plain, reading, seal_of, unpacked_arrays, with_seal, write_bytes
 from thinkalike.populations.fingerprint_record import Fingerprint
+from thinkalike.populations.fingerprint_words import check_words
 from thinkalike.populations.pair_design import sketch_pairs
 from thinkalike.populations.reference_sets import DIGESTS, reference
 from thinkalike.populations.sketch import GRAM_LEVELS, RANK_LEVELS, Sketch
 from thinkalike.provenance import versions
-from thinkalike.types import Json, Value
+from thinkalike.types import Json
 
 FORMAT = 3
 SUFFIX = ".npz"
 MOST_BYTES = 64_000_000
 """Of a file, unfolded: 2,000 layers and more"""
-MOST_WORDS = 200_000
-"""Characters of the words about the numbers"""
+LARGEST = 1e30
+"""Of a number: its square is still one"""
 UNIT = 4096
 """One, in the whole numbers by which layers lean"""
+ALWAYS_KNOWN = ("importance", "resampled_importance", "halves")
+"""Every feature of the reference stimuli differs in each part of them"""
 WAY_OUT = "ask for it again, or make the fingerprint anew"
 
 Arrays = dict[str, np.ndarray]
@@ -101,6 +103,10 @@ def fingerprint_bytes(fingerprint: Fingerprint) -> bytes:
         "facts": fingerprint.facts,
         "versions": versions(),
     }
+    try:
+        check_words(plain(about))
+    except ValueError as error:
+        raise InvalidInput(f"This fingerprint cannot be written: {error}.") from error
     return with_seal(packed_arrays(arrays, about=about), last=True)
 
 
@@ -116,18 +122,18 @@ def fingerprint_from(data: bytes, path: Path | str) -> Fingerprint:
 def _fingerprint(arrays: Arrays, about: Mapping[str, Any]) -> Fingerprint:
     if about.get("format") != FORMAT:
         raise ValueError(f"a fingerprint of format {about.get('format')!r}, {FORMAT} was expected")
-    if len(json.dumps(about)) > MOST_WORDS:
-        raise ValueError(f"more than {MOST_WORDS:,} characters about the numbers")
     name = about["reference"]
-    if DIGESTS.get(name) is None or about["stimuli_digest"] != DIGESTS[name]:
+    if not isinstance(name, str) or name not in DIGESTS or about["stimuli_digest"] != DIGESTS[name]:
         raise ValueError(f"made from stimuli {name!r} that this version does not have")
-    _check_words(about)
-    layers = tuple(_layer(layer) for layer in about["layers"])
+    check_words(about)
+    layers = tuple(about["layers"])
     features = tuple(str(feature) for feature in about["features"])
     if features != tuple(str(f) for f in reference(name).features.columns):
         raise ValueError(f"its features are not those of {name}")
     n_layers, n_features = len(layers), len(features)
     n_folds = arrays["scores"].shape[-1]
+    if not n_folds:
+        raise ValueError("importances of no folds")
     shape = (n_layers, n_folds, n_features)
     replicates = None
     if about["parts"] is not None:
@@ -135,11 +141,11 @@ def _fingerprint(arrays: Arrays, about: Mapping[str, Any]) -> Fingerprint:
             scores=_numbers(arrays, "resampled_scores", (None, n_layers)),
             importance=_numbers(arrays, "resampled_importance", (None, n_layers, n_features)),
             halves=_numbers(arrays, "halves", (None, 2, n_layers, n_features)),
-            parts=int(about["parts"]),
+            parts=about["parts"],
             sentences=len(reference(name).sentences),
         )
     profile = Profile(
-        system=str(about["system"]),
+        system=about["system"],
         layers=layers,
         features=features,
         importance=_numbers(arrays, "importance", shape),
@@ -204,27 +210,12 @@ def _codes(arrays: Arrays, name: str, kind: type, shape: tuple[int, ...]) -> np.
 def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     found = arrays[name]
     fits = found.ndim == len(shape) and all(
-        b is None or a == b for a, b in zip(found.shape, shape, strict=True)
+        a > 0 if b is None else a == b for a, b in zip(found.shape, shape, strict=True)
     )
-    if found.dtype.kind != "f" or not fits or np.isinf(found).any():
-        raise ValueError(f"{name} is {found.dtype} {found.shape}: finite numbers {shape} were expected")
+    if found.dtype not in (np.float32, np.float64) or not fits:
+        raise ValueError(f"{name} is {found.dtype} {found.shape}: numbers {shape} were expected")
+    if (np.abs(found) > LARGEST).any():
+        raise ValueError(f"{name} has numbers beyond {LARGEST:g}")
+    if name in ALWAYS_KNOWN and np.isnan(found).any():
+        raise ValueError(f"{name} has places without a number")
     return found.astype(np.float64)
-
-
-def _layer(layer: Value) -> Layer:
-    if isinstance(layer, bool) or not isinstance(layer, (int, str)):
-        raise ValueError(f"{layer!r} names no layer")
-    return layer
-
-
-def _check_words(value: Value) -> None:
-    """Names go to terminals and pages: no control characters, anywhere in the words."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _check_words(key)
-            _check_words(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _check_words(inner)
-    elif isinstance(value, str) and not value.isprintable():
-        raise ValueError("words with control characters")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,9 @@ from thinkalike.populations.pair_design import sketch_pairs
 from thinkalike.populations.reference_sets import reference
 from thinkalike.populations.sketch import Sketch, sketched_cka, sketched_rsa
 from thinkalike.types import Chart, Facts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SKETCHED = ("rsa", "cka")
 """Measures that sketches give"""
@@ -79,6 +83,12 @@ class Fingerprint:
     def similarity(self, *others: Fingerprint, measure: str = FEATURES) -> SimilarityMatrix:
         """How alike the layers of this system and of others are; see `similarity_of`."""
         return similarity_of([self, *others], measure=measure)
+
+    def layer_pairs(self, other: Fingerprint) -> pd.DataFrame:
+        """Each layer against each of another system, by every measure at once; see `layer_pairs`."""
+        from thinkalike.populations.layer_pairs import layer_pairs
+
+        return layer_pairs(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write an .npz file of numbers, and of words about them."""

@@ -61,6 +61,16 @@ class Trace(Kept):
         """What changed from one checkpoint to the next, beyond chance."""
         return self.changes[self.changes["p_holm"] <= LEVEL].reset_index(drop=True)
 
+    def places_for_steps(self) -> str:
+        """What to write where some names have a step and others do not, and so none is used; else nothing."""
+        without = [name for name in self.checkpoints if _step(name) is None]
+        if not 0 < len(without) < len(self.checkpoints):
+            return ""
+        return (
+            f"{without[0]} names no step, so checkpoints stand at 0, 1, 2, …: "
+            f"write last@step5000={without[0]}, with its own number."
+        )
+
     def plot(self, *, theme: str = "light") -> Chart:
         """A line for every feature over training, one picture a layer."""
         from thinkalike.populations.charts import trace_chart
@@ -128,6 +138,11 @@ def changes_along(parted: Mapping[str, PartedStrengths]) -> pd.DataFrame:
 
 def _steps(names: Sequence[str]) -> tuple[float, ...]:
     """The numbers of the revisions where all have one, else their places."""
-    found = [re.search(r"@\D*(\d+)$", name) for name in names]
-    numbers = [float(one.group(1)) for one in found if one is not None]
+    found = [_step(name) for name in names]
+    numbers = [one for one in found if one is not None]
     return tuple(numbers) if len(numbers) == len(names) else tuple(float(k) for k in range(len(names)))
+
+
+def _step(name: str) -> float | None:
+    found = re.search(r"@\D*(\d+)$", name)
+    return None if found is None else float(found.group(1))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
+from scipy.stats import false_discovery_control
 
+from thinkalike.labels import Floats
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.model_trees import ModelTree
 from thinkalike.populations.why import Why
@@ -19,10 +20,10 @@ def population_answer(found: Distances, tree: ModelTree, reasons: Why | None) ->
     near, far = _extremes(found)
     said = [
         ("Who is alike?", f"{listed(near)} are the most alike, {listed(far)} the least."),
-        ("Why?", _why(reasons)),
+        ("Why?", why_in_words(reasons)),
         ("How sure is that?", _sure(near, float(tree.support[0]))),  # the first fork joins the nearest two
     ]
-    if reasons is not None:
+    if reasons is not None and not _named(reasons, reasons.q):
         said.append(
             ("What would change it?", "More models: here many facts come together, and cannot be told apart.")
         )
@@ -45,11 +46,12 @@ def _extremes(found: Distances) -> tuple[list[str], list[str]]:
     return first, last
 
 
-def _why(reasons: Why | None) -> str:
+def why_in_words(reasons: Why | None) -> str:
+    """Which facts go with how alike models are, in one sentence; each list is corrected for its length."""
     if reasons is None:
         return "Not asked: there are too few models, or no facts that differ among them."
-    table = reasons.to_frame()
-    apart, alone = _named(table, "q"), _named(table, "alone")
+    apart = _named(reasons, reasons.q)
+    alone = _named(reasons, false_discovery_control(np.nan_to_num(reasons.alone, nan=1.0)))
     if apart:
         return f"Models alike in {listed(apart)} are nearer to one another, whatever the other facts."
     if alone:
@@ -57,11 +59,11 @@ def _why(reasons: Why | None) -> str:
     return "No fact about them was found to go with how alike they are."
 
 
-def _named(table: pd.DataFrame, column: str) -> list[str]:
+def _named(reasons: Why, q: Floats) -> list[str]:
     """The facts that pass, the most important first, a few at most."""
-    return [
-        readable(str(name)).replace(" + ", " with ") for name in table.loc[table[column] <= LEVEL, "facts"]
-    ][:MOST_FACTS]
+    order = np.argsort(-reasons.importance, kind="stable")
+    names = list(reasons.groups)
+    return [readable(names[k]).replace(" + ", "/") for k in order if q[k] <= LEVEL][:MOST_FACTS]
 
 
 def _sure(near: list[str], support: float) -> str:

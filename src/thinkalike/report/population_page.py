@@ -65,7 +65,7 @@ def render_population(
 ) -> str:
     """The page as text; it makes no request, and every name in it is escaped."""
     if len(fingerprints) < FEWEST_MODELS:
-        raise InvalidInput(f"There are {len(fingerprints)} models: the page of a population takes three.")
+        raise InvalidInput(f"The page of a population takes three models or more: got {len(fingerprints)}.")
     if facts is None:
         facts = pd.DataFrame({one.name: dict(one.facts) for one in fingerprints}).T
     found = between_models(fingerprints, by=by)

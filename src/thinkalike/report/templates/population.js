@@ -2,6 +2,7 @@
 // Draws the page of a population from DATA: names, distances, map, tree, facts, layers, importance.
 const byId = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
+const TITLE = document.title, DARK = matchMedia("(prefers-color-scheme: dark)");
 
 function mark(parent, kind, attributes, text) {
   const made = document.createElementNS(SVG, kind);
@@ -35,11 +36,21 @@ function sized(drawing, width, height) {
   drawing.setAttribute("height", height);
 }
 
+// How far the map goes from its middle: to its points with some room, and to the ends of the shades, within reason.
+function mapReach() {
+  const far = Math.max(1e-9, ...DATA.map.places.flat().map(Math.abs));
+  const ends = DATA.map.places.map(([x, y], k) => {
+    const [a, b, angle] = DATA.map.ellipses[k], c = Math.cos(angle), s = Math.sin(angle);
+    return Math.max(Math.abs(x) + Math.hypot(a * c, b * s), Math.abs(y) + Math.hypot(a * s, b * c));
+  });
+  return Math.min(1.6 * far, Math.max(1.2 * far, 1.02 * Math.max(...ends)));
+}
+
 const FEW = 60; // models that all have their names and ellipses
 function drawMap() {
   const drawing = byId("map-drawing"), size = room(drawing, 640), n = DATA.names.length;
   sized(drawing, size, size);
-  const reach = 1.2 * Math.max(1e-9, ...DATA.map.places.flat().map(Math.abs));
+  const reach = mapReach();
   const scale = size / 2 / reach, own = Number(byId("model").value);
   const points = DATA.map.places.map(([x, y]) => [size / 2 + x * scale, size / 2 - y * scale]);
   const fact = byId("colour").value === "" ? null : byId("colour").value;
@@ -150,32 +161,106 @@ function tau(x, y) {
   return (one(x, y) + one(y, x)) / 2;
 }
 
+const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+
+function euclidean(x, y) {
+  return Math.hypot(...x.map((value, k) => value - y[k]));
+}
+
+function rSquared(x, y) {
+  const mx = mean(x), my = mean(y), sum = (f) => x.reduce((total, _, k) => total + f(x[k] - mx, y[k] - my), 0);
+  return sum((a, b) => a * b) ** 2 / (sum((a) => a * a) * sum((_, b) => b * b));
+}
+
+// What two layers can be compared by, and how strongly a value is coloured, given the largest of the table.
+const MEASURES = {
+  "weighted τ": { of: tau, about: "The stronger the colour, the more alike; the other colour is below 0.", depth: (v) => Math.abs(v) },
+  "R²": { of: rSquared, about: "The stronger the colour, the more alike.", depth: (v) => v },
+  "Euclidean distance": { of: euclidean, about: "The stronger the colour, the nearer.", depth: (v, top) => 1 - v / top },
+};
+
+function chosenPair() {
+  return [Number(byId("first").value), Number(byId("second").value)];
+}
+
 function drawPair() {
-  const a = Number(byId("first").value), b = Number(byId("second").value), drawing = byId("pair-drawing");
-  const rows = DATA.importance[a], columns = DATA.importance[b], left = 60, top = 24;
-  const size = Math.max(8, Math.min(24, (room(drawing, 900) - left - 10) / columns.length));
-  sized(drawing, left + columns.length * size + 10, top + rows.length * size + 10);
-  byId("pair-axes").textContent = `Down: layers of ${DATA.names[a]}. Across: layers of ${DATA.names[b]}.`;
-  let total = 0, count = 0, best = [-2, 0, 0];
-  const every = Math.ceil(14 / size); // ticks that have room
-  rows.forEach((x, i) => {
+  const [a, b] = chosenPair();
+  const taus = DATA.importance[a].map((x) => DATA.importance[b].map((y) => tau(x, y)));
+  drawLayers(a, b, taus);
+  drawProfiles(a, b);
+  sayPair(a, b, taus);
+}
+
+function drawLayers(a, b, taus) {
+  const drawing = byId("pair-drawing"), measure = MEASURES[byId("measure").value], left = 34, top = 24;
+  const values = measure.of === tau ? taus : DATA.importance[a].map((x) => DATA.importance[b].map((y) => measure.of(x, y)));
+  const across = DATA.layers[b], size = Math.max(8, Math.min(38, (room(drawing, 560) - left - 10) / across.length));
+  sized(drawing, left + across.length * size + 10, top + values.length * size + 10);
+  byId("pair-axes").textContent = `Down: layers of ${DATA.names[a]}. Across: layers of ${DATA.names[b]}. ${measure.about}`;
+  const deep = DARK.matches ? 0.57 : 0.72; // where numbers in the other colour are read more easily
+  const every = Math.ceil(14 / size), largest = Math.max(1e-9, ...values.flat().filter(Number.isFinite)); // ticks that have room
+  values.forEach((row, i) => {
     if (i % every === 0) mark(drawing, "text", { x: left - 6, y: top + (i + 0.5) * size + 4, "text-anchor": "end" }, DATA.layers[a][i]);
-    columns.forEach((y, j) => {
-      const value = tau(x, y);
-      if (Number.isFinite(value)) { total += value; count++; }
-      if (value > best[0]) best = [value, i, j];
-      const cell = mark(drawing, "rect", { x: left + j * size, y: top + i * size, width: size, height: size });
+    row.forEach((value, j) => {
+      const depth = Number.isFinite(value) ? Math.max(0, Math.min(1, measure.depth(value, largest))) : 0;
+      const x = left + j * size, y = top + i * size, said = Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "–";
+      const cell = mark(drawing, "rect", { x, y, width: size, height: size });
       cell.style.fill = value < 0 ? "var(--caution)" : "var(--accent)";
-      cell.style.opacity = Math.abs(value) || 0;
-      mark(cell, "title", {}, `${DATA.names[a]}:${DATA.layers[a][i]} and ${DATA.names[b]}:${DATA.layers[b][j]}: ${value.toFixed(2)}`);
+      cell.style.opacity = depth;
+      mark(cell, "title", {}, `${DATA.names[a]}:${DATA.layers[a][i]} and ${DATA.names[b]}:${DATA.layers[b][j]}: ${said}`);
+      if (size < 30) return; // no room for the number
+      const text = mark(drawing, "text", { x: x + size / 2, y: y + size / 2 + 4, "text-anchor": "middle", class: "value" }, said);
+      if (depth > deep) text.style.fill = "var(--surface)";
     });
   });
-  columns.forEach((_, j) => j % every === 0 && mark(drawing, "text", { x: left + (j + 0.5) * size, y: top - 6, "text-anchor": "middle" }, DATA.layers[b][j]));
+  across.forEach((layer, j) => j % every === 0 && mark(drawing, "text", { x: left + (j + 0.5) * size, y: top - 6, "text-anchor": "middle" }, layer));
+}
+
+// The share of each feature in what a model cares about. Importances below 0 are chance, and count as none.
+function shares(k) {
+  const rows = DATA.importance[k].map((row) => row.map((value) => Math.max(0, value)));
+  const each = rows.map((row) => { const all = row.reduce((x, y) => x + y, 0); return row.map((value) => (all ? value / all : 0)); });
+  return DATA.features.map((_, f) => mean(each.map((row) => row[f])));
+}
+
+function drawProfiles(a, b) {
+  const drawing = byId("pair-profile"), both = [shares(a), shares(b)], row = 30, whole = room(drawing, 560);
+  const order = DATA.features.map((_, f) => f).sort((f, g) => both[0][g] + both[1][g] - both[0][f] - both[1][f]);
+  sized(drawing, whole, order.length * row + 6);
+  const labels = order.map((f) => mark(drawing, "text", { "text-anchor": "end" }, DATA.features[f]));
+  const left = 8 + Math.max(...labels.map((one) => one.getComputedTextLength())), long = whole - left - 44;
+  const top = Math.max(1e-9, ...both.flat());
+  order.forEach((f, place) => {
+    labels[place].setAttribute("x", left - 6);
+    labels[place].setAttribute("y", place * row + 17);
+    both.forEach((values, which) => {
+      const width = Math.max(1, (values[f] / top) * long), y = place * row + 2 + which * 11;
+      mark(drawing, "rect", { x: left, y, width, height: 10 }).style.fill = `var(--feature-${which})`;
+      mark(drawing, "text", { x: left + width + 4, y: y + 9 }, `${Math.round(100 * values[f])} %`);
+    });
+  });
+  byId("pair-profile-key").replaceChildren(...[a, b].map((k, which) => {
+    const made = document.createElement("span"), key = document.createElement("i");
+    key.className = "key";
+    key.style.background = `var(--feature-${which})`;
+    made.append(key, DATA.names[k]);
+    return made;
+  }));
+}
+
+function sayPair(a, b, taus) {
+  const known = taus.flat().filter(Number.isFinite);
+  if (a === b || !known.length) {
+    byId("pair-answer").textContent = a === b ? "This is one model: choose another beside it." : "No two of their layers can be compared.";
+    return;
+  }
+  const best = Math.max(...known), i = taus.findIndex((row) => row.includes(best)), j = taus[i].indexOf(best);
+  const place = nearest(a, DATA.names.length).indexOf(b) + 1, among = DATA.names.length - 1;
   const first = (values) => DATA.features[values.indexOf(Math.max(...values))];
-  const [value, i, j] = best;
+  const most = [...new Set([first(DATA.importance[a][i]), first(DATA.importance[b][j])])].join(" and ");
   byId("pair-answer").textContent =
-    `Mean weighted τ ${(total / count).toFixed(2)} over all pairs of layers. Most alike: ${DATA.names[a]}:${DATA.layers[a][i]} and ` +
-    `${DATA.names[b]}:${DATA.layers[b][j]} (${value.toFixed(2)}), which care most about ${[...new Set([first(rows[i]), first(columns[j])])].join(" and ")}.`;
+    `By nearness to ${DATA.names[a]}, ${DATA.names[b]} is number ${place} of ${among}: mean weighted τ ${mean(known).toFixed(2)} over all pairs of layers. ` +
+    `Most alike: layer ${DATA.layers[a][i]} of ${DATA.names[a]} and layer ${DATA.layers[b][j]} of ${DATA.names[b]} (${best.toFixed(2)}), which care most about ${most}.`;
 }
 
 // One canvas instead of a mark for each pair: 200 models have 40,000 of them. Few models have their names beside it.
@@ -224,6 +309,7 @@ function addressed() {
   const known = places.every((k) => k >= 0);
   document.body.classList.toggle("one-pair", known);
   byId("pair-title").textContent = known ? `${DATA.names[places[0]]} and ${DATA.names[places[1]]}` : "A pair";
+  document.title = known ? `${DATA.names[places[0]]} and ${DATA.names[places[1]]}` : TITLE;
   if (!known) return drawAll();
   ["first", "second"].forEach((id, k) => { byId(id).value = String(places[k]); });
   drawPair();
@@ -241,6 +327,8 @@ Object.keys(DATA.facts).forEach((fact) => byId("colour").add(new Option(fact, fa
 options(byId("model"), DATA.names, 0);
 options(byId("first"), DATA.names, 0);
 options(byId("second"), DATA.names, 1);
+Object.keys(MEASURES).forEach((name) => byId("measure").add(new Option(name, name)));
+byId("measure").addEventListener("change", drawPair);
 byId("colour").addEventListener("change", drawMap);
 byId("model").addEventListener("change", () => { showNearest(); drawMap(); });
 ["first", "second"].forEach((id) => byId(id).addEventListener("change", () => {
@@ -255,7 +343,7 @@ function drawAll() {
 }
 let wide = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; drawAll(); } });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMatrix);
+DARK.addEventListener("change", drawAll);
 document.body.classList.toggle("crowded", DATA.names.length > FEW);
 showNearest();
 addressed();
