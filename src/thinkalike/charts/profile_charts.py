@@ -100,10 +100,11 @@ def score_profile(
     joined, y_title = not has_parts(layers), "ρ (held out)"
     scale = alt.Scale(domain=[low, 1.0], nice=False)
     base = alt.Chart(data).encode(x=_layer_axis(layers))
-    spread = base.mark_area if joined else base.mark_rule
-    band = spread(opacity=0.18 if joined else 0.35, color=theme.ink, clip=True).encode(
-        y=alt.Y("low:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=4)), y2="high:Q"
-    )
+    if joined:
+        band = base.mark_area(opacity=0.18, color=theme.ink, clip=True)
+    else:
+        band = base.mark_rule(opacity=0.35, color=theme.ink, clip=True)
+    band = band.encode(y=alt.Y("low:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=4)), y2="high:Q")
     if joined:
         line = base.mark_line(strokeWidth=2, color=theme.ink, point=_dot(theme.ink, layers))
     else:
