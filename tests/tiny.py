@@ -57,6 +57,36 @@ LATENT_ATTENTION: dict[str, Any] = {
     "n_shared_experts": 1,
     "moe_intermediate_size": 16,
 }
+DEEP_EXPERTS: dict[str, Any] = {
+    **GROUPED,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "moe_intermediate_size": 16,
+    "n_group": 1,
+    "topk_group": 1,
+}
+GATED_DELTA: dict[str, Any] = {
+    **GROUPED,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+}
+GPT: dict[str, Any] = {
+    "n_embd": WIDTH,
+    "n_layer": 3,
+    "n_head": 4,
+    "vocab_size": N_TOKENS,
+    "n_positions": 64,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+}
+SECTIONS: dict[str, Any] = {
+    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
+}
 TOWER: dict[str, Any] = {
     name: SIZES[name]
     for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -115,6 +145,24 @@ TINY: dict[str, Tiny] = {
     "roberta": Tiny(lambda: tf.RobertaConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
     "xlm-roberta": Tiny(lambda: tf.XLMRobertaConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
     "camembert": Tiny(lambda: tf.CamembertConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
+    "ernie": Tiny(lambda: tf.ErnieConfig(**SIZES), norms=BERT_NORMS),
+    "data2vec-text": Tiny(lambda: tf.Data2VecTextConfig(**{**SIZES, "pad_token_id": 1}), norms=BERT_NORMS),
+    "mpnet": Tiny(
+        lambda: tf.MPNetConfig(**{**SIZES, "pad_token_id": 1}),
+        norms=("attention.LayerNorm", "output.LayerNorm"),
+    ),
+    "nomic_bert": Tiny(
+        lambda: tf.NomicBertConfig(**SIZES), norms=("post_attention_layernorm", "post_mlp_layernorm")
+    ),
+    **{
+        name: Tiny(config, hidden_states="normed", update=ADDED)
+        for name, config in {
+            "roberta-prelayernorm": lambda: tf.RobertaPreLayerNormConfig(**{**SIZES, "pad_token_id": 1}),
+            "xlm-roberta-xl": lambda: tf.XLMRobertaXLConfig(**{**SIZES, "pad_token_id": 1}),
+            "megatron-bert": lambda: tf.MegatronBertConfig(**SIZES),
+            "eurobert": lambda: tf.EuroBertConfig(**SIZES),
+        }.items()
+    },
     "distilbert": Tiny(
         lambda: tf.DistilBertConfig(
             dim=WIDTH, n_layers=3, n_heads=4, hidden_dim=48, vocab_size=N_TOKENS, max_position_embeddings=64
@@ -153,19 +201,12 @@ TINY: dict[str, Tiny] = {
         lambda: tf.DebertaV2Config(**SIZES, relative_attention=True, conv_kernel_size=3, conv_act="gelu")
     ),
     "gpt2": Tiny(
-        lambda: tf.GPT2Config(
-            n_embd=WIDTH,
-            n_layer=3,
-            n_head=4,
-            vocab_size=N_TOKENS,
-            n_positions=64,
-            bos_token_id=2,
-            eos_token_id=3,
-        ),
+        lambda: tf.GPT2Config(**GPT),
         kind="bytes",
         hidden_states="normed",
         update=ADDED,
     ),
+    "openai-gpt": Tiny(lambda: tf.OpenAIGPTConfig(**GPT), kind="bytes", norms=("ln_1", "ln_2")),
     "gpt_neox": Tiny(
         lambda: tf.GPTNeoXConfig(**SIZES), kind="bytes", hidden_states="normed", update=("block",)
     ),
@@ -215,6 +256,70 @@ TINY: dict[str, Tiny] = {
     **{
         name: Tiny(config, kind="bytes", hidden_states="normed", update=ADDED)
         for name, config in {
+            "gpt_bigcode": lambda: tf.GPTBigCodeConfig(**GPT),
+            "gpt_neo": lambda: tf.GPTNeoConfig(
+                hidden_size=WIDTH,
+                num_layers=3,
+                num_heads=4,
+                intermediate_size=48,
+                vocab_size=N_TOKENS,
+                max_position_embeddings=64,
+                attention_types=[[["global", "local"], 1], [["global"], 1]],
+                window_size=4,
+            ),
+            "bloom": lambda: tf.BloomConfig(hidden_size=WIDTH, n_layer=3, n_head=4, vocab_size=N_TOKENS),
+            "mpt": lambda: tf.MptConfig(
+                d_model=WIDTH, n_layers=3, n_heads=4, vocab_size=N_TOKENS, max_seq_len=64
+            ),
+            "xglm": lambda: tf.XGLMConfig(
+                d_model=WIDTH,
+                num_layers=3,
+                attention_heads=4,
+                ffn_dim=48,
+                vocab_size=N_TOKENS,
+                max_position_embeddings=64,
+                pad_token_id=0,
+            ),
+            "falcon, sequential": lambda: tf.FalconConfig(**SIZES, parallel_attn=False),
+            "stablelm": lambda: tf.StableLmConfig(**SHARED),
+            "modernbert-decoder": lambda: tf.ModernBertDecoderConfig(
+                **SIZES, cls_token_id=2, sep_token_id=3, local_attention=8
+            ),
+            "ministral": lambda: tf.MinistralConfig(**GROUPED, sliding_window=4),
+            "ministral3": lambda: tf.Ministral3Config(**GROUPED),
+            "smollm3": lambda: tf.SmolLM3Config(**SHARED),
+            "glm": lambda: tf.GlmConfig(**GROUPED),
+            "glm4": lambda: tf.Glm4Config(**GROUPED),
+            "ernie4_5": lambda: tf.Ernie4_5Config(**GROUPED),
+            "seed_oss": lambda: tf.SeedOssConfig(**GROUPED),
+            "apertus": lambda: tf.ApertusConfig(**SHARED),
+            "arcee": lambda: tf.ArceeConfig(**SHARED),
+            "helium": lambda: tf.HeliumConfig(**GROUPED),
+            "nemotron": lambda: tf.NemotronConfig(**SHARED),
+            "hunyuan_v1_dense": lambda: tf.HunYuanDenseV1Config(**GROUPED),
+            "starcoder2": lambda: tf.Starcoder2Config(**SHARED),
+            "nanochat": lambda: tf.NanoChatConfig(**SHARED),
+            "exaone4": lambda: tf.Exaone4Config(**SHARED, sliding_window=4),
+            "qwen3_vl_text": lambda: tf.Qwen3VLTextConfig(**GROUPED, **SECTIONS),
+            "qwen3_vl": lambda: tf.Qwen3VLConfig(
+                text_config={**GROUPED, **SECTIONS},
+                vision_config={
+                    "depth": 1,
+                    "hidden_size": 16,
+                    "intermediate_size": 16,
+                    "num_heads": 2,
+                    "out_hidden_size": WIDTH,
+                    "num_position_embeddings": 16,
+                    "deepstack_visual_indexes": [0],
+                },
+            ),
+            "glm4_moe": lambda: tf.Glm4MoeConfig(**DEEP_EXPERTS),
+            "dots1": lambda: tf.Dots1Config(**DEEP_EXPERTS),
+            "ernie4_5_moe": lambda: tf.Ernie4_5_MoeConfig(
+                **SHARED, moe_num_experts=4, moe_k=2, moe_intermediate_size=16, moe_num_shared_experts=1
+            ),
+            "minimax_m2": lambda: tf.MiniMaxM2Config(**GROUPED, num_local_experts=4, num_experts_per_tok=2),
+            "phimoe": lambda: tf.PhimoeConfig(**SHARED, num_local_experts=4),
             "olmo": lambda: tf.OlmoConfig(**SHARED),
             "olmo2": lambda: tf.Olmo2Config(**SHARED),
             "olmo3": lambda: tf.Olmo3Config(**SHARED),
@@ -234,6 +339,38 @@ TINY: dict[str, Tiny] = {
             ),
         }.items()
     },
+    **{
+        name: Tiny(config, kind="bytes", hidden_states="normed", update=("block",))
+        for name, config in {
+            "gptj": lambda: tf.GPTJConfig(**GPT, rotary_dim=4),
+            "codegen": lambda: tf.CodeGenConfig(**GPT, rotary_dim=4),
+            "falcon": lambda: tf.FalconConfig(**SIZES),
+            "stablelm, parallel": lambda: tf.StableLmConfig(**SHARED, use_parallel_residual=True),
+            "cohere": lambda: tf.CohereConfig(**SHARED),
+            "cohere2": lambda: tf.Cohere2Config(**GROUPED, sliding_window=4),
+            "phi": lambda: tf.PhiConfig(**SHARED),
+        }.items()
+    },
+    "granite": Tiny(
+        lambda: tf.GraniteConfig(**SHARED, residual_multiplier=0.5), kind="bytes", hidden_states="normed"
+    ),
+    **{
+        name: Tiny(config, kind="bytes", hidden_states="normed", update=("attention", ".linear_attn", "mlp"))
+        for name, config in {
+            "qwen3_next": lambda: tf.Qwen3NextConfig(
+                **GATED_DELTA, **EXPERTS, shared_expert_intermediate_size=16
+            ),
+            "qwen3_5_text": lambda: tf.Qwen3_5TextConfig(**GATED_DELTA),
+        }.items()
+    },
+    "lfm2": Tiny(
+        lambda: tf.Lfm2Config(
+            **SHARED, layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False
+        ),
+        kind="bytes",
+        hidden_states="normed",
+        update=("attention", ".conv", "mlp"),
+    ),
     "falcon_h1": Tiny(
         lambda: tf.FalconH1Config(
             **SHARED,
@@ -304,6 +441,14 @@ TINY: dict[str, Tiny] = {
         hidden_states="shifted",
         update=("block",),
     ),
+    "falcon_mamba": Tiny(
+        lambda: tf.FalconMambaConfig(
+            hidden_size=WIDTH, num_hidden_layers=3, vocab_size=N_TOKENS, state_size=4
+        ),
+        kind="bytes",
+        hidden_states="shifted",
+        update=("block",),
+    ),
     "mamba2": Tiny(
         lambda: tf.Mamba2Config(
             hidden_size=WIDTH,
@@ -341,6 +486,33 @@ TINY: dict[str, Tiny] = {
         hidden_states="normed",
         update=ADDED,
     ),
+    "umt5, encoder": Tiny(
+        lambda: tf.UMT5Config(**_t5().to_diff_dict() | {"model_type": "umt5"}),
+        kind="spaces",
+        part="encoder",
+        hidden_states="normed",
+        update=ADDED,
+    ),
+    **{
+        f"{name}, encoder": Tiny(config, kind="bytes", part="encoder", hidden_states="normed", update=ADDED)
+        for name, config in {
+            "mbart": lambda: tf.MBartConfig(**TWO_STACKS, max_position_embeddings=64),
+            "m2m_100": lambda: tf.M2M100Config(**TWO_STACKS, max_position_embeddings=64),
+            "pegasus": lambda: tf.PegasusConfig(**TWO_STACKS, max_position_embeddings=64),
+        }.items()
+    },
+    "mbart, decoder": Tiny(
+        lambda: tf.MBartConfig(**TWO_STACKS, max_position_embeddings=64),
+        kind="bytes",
+        part="decoder",
+        hidden_states="normed",
+    ),
+    "marian, encoder": Tiny(
+        lambda: tf.MarianConfig(**TWO_STACKS, max_position_embeddings=64),
+        kind="bytes",
+        part="encoder",
+        norms=("self_attn_layer_norm", "final_layer_norm"),
+    ),
     "bart, encoder": Tiny(
         lambda: tf.BartConfig(**TWO_STACKS, max_position_embeddings=64),
         kind="bytes",
@@ -362,6 +534,37 @@ TINY: dict[str, Tiny] = {
         kind="image",
         norm_hidden=True,
         update=ADDED,
+    ),
+    "deit": Tiny(
+        lambda: tf.DeiTConfig(**TOWER, image_size=32, patch_size=8),
+        kind="image",
+        norm_hidden=True,
+        update=ADDED,
+    ),
+    **{
+        name: Tiny(config, kind="image", norm_hidden=True, update=ADDED)
+        for name, config in {
+            "dinov2_with_registers": lambda: tf.Dinov2WithRegistersConfig(
+                hidden_size=WIDTH,
+                num_hidden_layers=3,
+                num_attention_heads=4,
+                mlp_ratio=2,
+                image_size=32,
+                patch_size=8,
+                layerscale_value=0.5,
+                num_register_tokens=2,
+            ),
+            "dinov3_vit": lambda: tf.DINOv3ViTConfig(
+                **TOWER, image_size=32, patch_size=8, layerscale_value=0.5, num_register_tokens=2
+            ),
+        }.items()
+    },
+    "swin": Tiny(
+        lambda: tf.SwinConfig(
+            image_size=32, patch_size=4, embed_dim=16, depths=[1, 1], num_heads=[2, 2], window_size=4
+        ),
+        kind="image",
+        norm_hidden=True,
     ),
     "dinov2": Tiny(
         lambda: tf.Dinov2Config(
@@ -385,6 +588,24 @@ TINY: dict[str, Tiny] = {
     "clip_vision_model": Tiny(
         lambda: tf.CLIPVisionConfig(**TOWER, image_size=32, patch_size=8), kind="image", update=ADDED
     ),
+    "siglip, text": Tiny(lambda: _siglip(), kind="spaces", part="text", norm_hidden=True, update=ADDED),
+    "siglip, vision": Tiny(lambda: _siglip(), kind="image", part="vision", norm_hidden=True, update=ADDED),
+    "siglip_vision_model": Tiny(
+        lambda: tf.SiglipVisionConfig(**TOWER, image_size=32, patch_size=8),
+        kind="image",
+        norm_hidden=True,
+        update=ADDED,
+    ),
+    "convnextv2": Tiny(
+        lambda: tf.ConvNextV2Config(hidden_sizes=[8, 16, 24, WIDTH], depths=[1, 1, 2, 1], patch_size=2),
+        kind="image",
+    ),
+    "resnet": Tiny(
+        lambda: tf.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 16, WIDTH], depths=[1, 2, 1], layer_type="basic"
+        ),
+        kind="image",
+    ),
     "convnext": Tiny(
         lambda: tf.ConvNextConfig(
             hidden_sizes=[8, 16, 24, WIDTH], depths=[1, 1, 2, 1], patch_size=2, layer_scale_init_value=1.0
@@ -401,6 +622,10 @@ TINY: dict[str, Tiny] = {
         update=ADDED,
     ),
     "hubert": Tiny(lambda: tf.HubertConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")),
+    "data2vec-audio": Tiny(
+        lambda: tf.Data2VecAudioConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")
+    ),
+    "wavlm": Tiny(lambda: tf.WavLMConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")),
     "whisper": Tiny(
         lambda: tf.WhisperConfig(**TWO_STACKS, num_mel_bins=8, max_source_positions=50),
         kind="mel",
@@ -430,6 +655,11 @@ def _t5() -> Any:
 def _clip() -> Any:
     vision = {**TOWER, "image_size": 32, "patch_size": 8}
     return tf.CLIPConfig(text_config=dict(SIZES), vision_config=vision, projection_dim=16)
+
+
+def _siglip() -> Any:
+    vision = {**TOWER, "image_size": 32, "patch_size": 8}
+    return tf.SiglipConfig(text_config=dict(SIZES), vision_config=vision)
 
 
 def _nano() -> Any:

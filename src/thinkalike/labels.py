@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,11 @@ def group_of(layer: Layer) -> str:
     """The block that a part is of, `4` for head `4.h7`; of any other layer its own name."""
     block, dot, part = str(layer).partition(".")
     return block if dot and block.isdigit() and part[:1].isalpha() else str(layer)
+
+
+def has_parts(layers: Iterable[Layer]) -> bool:
+    """Whether some of the layers are parts of blocks, such as heads: those of a block have no order."""
+    return any(group_of(layer) != str(layer) for layer in layers)
 
 
 def systems_of(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -250,7 +250,7 @@ def test_without_diagnostics_there_is_less_to_say(pair: list[Profile]) -> None:
 def test_the_table_is_tested() -> None:
     """A new caution needs a test here."""
     assert set(CAUTIONS) == {
-        "half-taken", "quantised-weights",  # in test_inside_pictures.py
+        "half-taken", "quantised-weights", "parts-compared",  # in test_inside_pictures.py
         "low-score", "dominant-feature", "collinear-features", "fine-grained-features", "few-features",
         "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
         "unstable-similarities", "no-better-than-untrained", "agreement-untrained", "sampled-pairs",

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import thinkalike as ta
-from thinkalike.comparison.cautions import find_cautions
+from thinkalike.comparison.cautions import Evidence, find_cautions
+from thinkalike.comparison.chart_tables import layer_map_table
+from thinkalike.comparison.maps import LayerMap
+from thinkalike.comparison.trajectories import block_means
 from thinkalike.errors import UnknownName
 from thinkalike.labels import group_of
 from thinkalike.stitching.stitches import chosen_pairs
@@ -54,6 +57,53 @@ def test_profiles_are_labelled_by_blocks():
     assert axis["values"] == ["1.h0", "2.h0", "3.h0"]
 
 
+def marks_of(chart):
+    return [layer["mark"]["type"] for layer in chart["layer"]]
+
+
+def test_heads_of_a_block_are_not_joined_by_lines():
+    """They have no order: points, with a rule for the spread; layers of a model keep their lines."""
+    acts, stimuli = heads()
+    importance, score = ta.profile(acts, stimuli).plot().to_dict()["vconcat"]
+    assert marks_of(importance) == ["rule", "point", "text"]
+    assert marks_of(score) == ["rule", "point", "tick"]
+    rng = np.random.default_rng(0)
+    whole = ta.Activations.from_arrays(
+        {k: rng.normal(size=(len(stimuli), 4)) for k in range(3)}, system="mine", stimuli=stimuli
+    )
+    importance, score = ta.profile(whole, stimuli).plot().to_dict()["vconcat"]
+    assert marks_of(importance) == ["area", "line", "point", "text"]
+    assert marks_of(score) == ["area", "line", "line"]
+
+
+def test_maps_join_the_blocks_of_heads():
+    rows = tuple(("mine", layer) for layer in heads()[0].layers)
+    placed = LayerMap("cka", rows, np.random.default_rng(0).normal(size=(12, 2)), 0.1)
+    table = layer_map_table(placed)
+    assert table["block"].tolist() == [str(block) for block in (1, 2, 3) for _ in range(4)]
+    assert table["end"].all(), "every block is named"
+    path, points, names = placed.plot().to_dict()["layer"]
+    assert path["transform"][0]["groupby"] == names["transform"][0]["groupby"] == ["system", "block", "end"]
+    assert "transform" not in points, "every head has its own"
+    whole = LayerMap("cka", (("mine", 0), ("mine", 1), ("mine", 2)), placed.coordinates[:3], 0.1)
+    assert layer_map_table(whole)[["block", "end"]].values.tolist() == [
+        ["0", True],
+        ["1", False],
+        ["2", True],
+    ]
+
+
+def test_trajectories_of_heads_run_over_blocks():
+    """The order in which heads of a block stand changes nothing; the order of blocks does."""
+    layers = [f"{block}.h{head}" for block in (1, 2, 3) for head in range(2)]
+    importance = np.random.default_rng(0).uniform(size=(6, 4))
+    means = block_means(layers, importance)
+    np.testing.assert_allclose(means, importance.reshape(3, 2, 4).mean(axis=1))
+    swapped = importance[[1, 0, 3, 2, 5, 4]]
+    np.testing.assert_allclose(block_means(layers, swapped), means)
+    np.testing.assert_array_equal(block_means([0, 1, 2, 3, 4, 5], importance), importance)
+
+
 def test_many_names_are_shortened():
     names = [f"{block}.h{head}" for block in range(1, 13) for head in range(12)]
     assert layer_range(names) == "layers 1.h0, 1.h1, 1.h2, 1.h3, 1.h4 and 139 more"
@@ -78,8 +128,6 @@ def test_parts_cannot_be_stitched_or_streamed():
 def cautions_of(**metadata):
     from dataclasses import replace
 
-    from thinkalike.comparison.cautions import Evidence
-
     acts, stimuli = heads(n_blocks=1)
     profile = replace(ta.profile(acts, stimuli), metadata=metadata)
     evidence = Evidence([profile], ta.similarity([profile]))
@@ -93,6 +141,15 @@ def test_which_half_was_taken_is_said():
     assert "half-taken" not in cautions_of(part=None, part_asked=False)
 
 
+def test_what_a_mean_over_heads_is_is_said():
+    profiles = [ta.profile(*heads(name, n_blocks=1)) for name in ("one", "other")]
+    said = {c.kind: c for c in find_cautions(Evidence(profiles, ta.similarity(profiles)))}["parts-compared"]
+    assert "heads (4 of one, 4 of other)" in said.text
+    assert said.systems == ("one", "other")
+    assert "parts-compared" not in cautions_of(), "of one system there is nothing to compare"
+
+
 def test_quantised_weights_are_said():
     assert "quantised (model.Q4_0.gguf)" in cautions_of(gguf_file="model.Q4_0.gguf")["quantised-weights"]
+    assert "quantised (gptq)" in cautions_of(gguf_file=None, quantised="gptq")["quantised-weights"]
     assert "quantised-weights" not in cautions_of()

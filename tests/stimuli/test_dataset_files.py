@@ -88,6 +88,21 @@ def test_datasets_in_memory_and_in_folders(tmp_path):
     assert len(Stimuli.load(tmp_path / "several" / "test", columns={"text": "premise"})) == 2
 
 
+def test_datasets_in_the_cache_of_the_library(tmp_path):
+    """What `load_dataset` leaves in its cache: one .arrow file per split."""
+    datasets = pytest.importorskip("datasets")
+    path = written(tmp_path / "mine.jsonl", *(json.dumps(row) for row in ROWS))
+    datasets.load_dataset("json", data_files={"test": str(path)}, cache_dir=str(tmp_path / "cache"))
+    (cached,) = (tmp_path / "cache").rglob("*-test.arrow")
+    expected = Stimuli.load(path, columns={"text": "premise"})
+    assert Stimuli.load(cached, columns={"text": "premise"}).digest == expected.digest
+    with pytest.raises(InvalidInput, match="'hypothesis'"):
+        Stimuli.load(cached, columns={"text": "hypothesis"})
+    cached.write_bytes(b"no arrow")
+    with pytest.raises(InvalidInput, match=r"arrow is not a readable dataset"):
+        Stimuli.load(cached)
+
+
 def test_a_damaged_dataset(tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "state.json").write_text("{}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 import transformers as tf
+from transformers.utils.quantization_config import QuantizationMethod
 
 from tests import tiny
 from thinkalike.errors import InvalidInput, UnknownName
@@ -114,6 +117,22 @@ def test_several_systems_have_several_names(tiny_models):
         open_systems([], LoadOptions())
     with pytest.raises(InvalidInput, match=r"give a list of models, such as \['gpt2'\]"):
         open_systems("gpt2", LoadOptions())
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (None, None),
+        ({"quant_method": "gptq", "bits": 4}, "gptq"),
+        (SimpleNamespace(quant_method=QuantizationMethod.BITS_AND_BYTES), "bitsandbytes"),
+        ({"bits": 4}, "quantised"),
+    ],
+)
+def test_quantised_weights_are_known_from_the_configuration(config, said, one_case):
+    model = copy.deepcopy(one_case("gpt2").model)
+    if config is not None:
+        model.config.quantization_config = config
+    assert open_system(model).about["quantised"] == said
 
 
 def test_a_task_that_is_none(tiny_models):

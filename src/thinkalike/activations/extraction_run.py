@@ -157,7 +157,13 @@ def _attributes(system: System, settings: ExtractionSettings) -> Json:
 
 def _key(system: System, attributes: Mapping[str, Any]) -> str:
     """A digest of all that changes the numbers, or how they are cut into chunks."""
-    names = ("model", "revision", "commit", "part_asked")  # the identity says it, whatever it is called
+    names = (
+        "model",
+        "revision",
+        "commit",
+        "part_asked",
+        "quantised",
+    )  # the identity says it, whatever it is called
     return digest_of(
         {
             "identity": system.identity,

@@ -66,11 +66,12 @@ def layer_map(
     legend: bool = True,
     theme: Theme = LIGHT,
 ) -> alt.LayerChart:
-    """Layers of all systems, joined in the order of their depth.
+    """Layers of all systems, joined in the order of their depth; of parts of blocks, the blocks are.
 
     Parameters
     ----------
-    data : rows of `system`, `layer`, `place` (depth from 0), `x`, `y`, `end` (whether its name is written).
+    data : rows of `system`, `layer`, `block` (of a part; else the layer itself), `place` (depth from 0), `x`,
+        `y`, `end` (whether the name of its block is written).
     extent : the map shows −extent … extent from left to right.
     aspect : height ÷ width. A page that draws it reads it in `usermeta`.
     """
@@ -80,14 +81,20 @@ def layer_map(
         else {"legend": None}
     )
     base = alt.Chart(data).encode(**_free_axes(extent, aspect), color=system_color(systems, theme, **colors))
-    path = base.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="place:Q", detail="system:N")
-    points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        shape=system_shape(systems, **colors), tooltip=["system:N", "layer:N"]
+    # The middle of the parts of a block, which of a whole layer is the layer.
+    blocks = base.transform_aggregate(
+        x="mean(x)", y="mean(y)", place="min(place)", groupby=["system", "block", "end"]
+    )
+    path = blocks.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="place:Q", detail="system:N")
+    points = base.mark_point(filled=True, opacity=1).encode(
+        shape=system_shape(systems, **colors),
+        size=alt.condition("datum.block !== datum.layer", alt.value(26), alt.value(70)),
+        tooltip=["system:N", "layer:N"],
     )
     labels = (
-        base.transform_filter("datum.end")
+        blocks.transform_filter("datum.end")
         .mark_text(align="left", dx=8, dy=-6, fontSize=11)
-        .encode(text="layer:N")
+        .encode(text="block:N")
     )
     chart = layered(path, points, labels, width=320, height=round(320 * aspect), title=title)
     return chart.properties(usermeta={"ratio": aspect})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
-from thinkalike.labels import group_of
+from thinkalike.labels import group_of, has_parts
 
 
 def importance_profile(
@@ -29,8 +29,11 @@ def importance_profile(
     features : in the order that gives each its colour.
     domain : the axis of importance; give the same to every system, so that they can be read together.
 
+    Parts of blocks, such as heads, have no order: they are points with a rule each for their spread.
+
     The chart has a parameter `focus`: the name of the one feature to show in full colour, or nothing.
     """
+    joined = not has_parts(layers)
     focus = alt.param(name="focus", value="")
     faded = alt.condition("focus === '' || datum.feature === focus", alt.value(1.0), alt.value(0.12))
     base = alt.Chart(data).encode(
@@ -44,9 +47,11 @@ def importance_profile(
     y = alt.Y(
         "importance:Q", title="importance (drop in ρ)", scale=alt.Scale(domain=list(domain), nice=False)
     )
-    band = base.mark_area(opacity=0.16, clip=True).encode(
-        y=alt.Y("low:Q", title="importance (drop in ρ)"), y2="high:Q", fillOpacity=faded
-    )
+    low = alt.Y("low:Q", title="importance (drop in ρ)")
+    if joined:
+        band = base.mark_area(opacity=0.16, clip=True).encode(y=low, y2="high:Q", fillOpacity=faded)
+    else:
+        band = base.mark_rule(strokeOpacity=0.3, clip=True).encode(y=low, y2="high:Q", opacity=faded)
     lines = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, opacity=faded, order="place:Q", detail="feature:N"
     )
@@ -62,7 +67,9 @@ def importance_profile(
             alt.Tooltip("strength:Q", format=".3f"),
         ],
     )
-    named = base.transform_filter("datum.named").encode(y=y, text="feature:N", opacity=faded)
+    label = "datum.feature" if joined else "datum.feature + ', ' + datum.layer"
+    named = base.transform_filter("datum.named").transform_calculate(label=label)
+    named = named.encode(y=y, text="label:N", opacity=faded)
     early = f"datum.place < {len(layers) / 2}"
     names = named.mark_text(
         align=alt.expr(f"{early} ? 'left' : 'right'"),
@@ -71,7 +78,8 @@ def importance_profile(
         baseline="bottom",
         fontWeight=600,
     )
-    return layered(band, lines, points, names, width=300, height=230, title=title).add_params(focus)
+    marks = (band, lines, points, names) if joined else (band, points, names)
+    return layered(*marks, width=300, height=230, title=title).add_params(focus)
 
 
 def score_profile(
@@ -90,13 +98,19 @@ def score_profile(
     data : rows of `place`, `layer`, `score`, `low`, `high` and, for `ceiling`, `ceiling`.
     low : where the axis begins; it ends at 1.
     """
-    y_title = "ρ (held out)"
+    joined, y_title = not has_parts(layers), "ρ (held out)"
     scale = alt.Scale(domain=[low, 1.0], nice=False)
     base = alt.Chart(data).encode(x=_layer_axis(layers))
-    band = base.mark_area(opacity=0.18, color=theme.ink, clip=True).encode(
-        y=alt.Y("low:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=4)), y2="high:Q"
-    )
-    line = base.mark_line(strokeWidth=2, color=theme.ink, point=_dot(theme.ink, layers)).encode(
+    if joined:
+        band = base.mark_area(opacity=0.18, color=theme.ink, clip=True)
+    else:
+        band = base.mark_rule(opacity=0.35, color=theme.ink, clip=True)
+    band = band.encode(y=alt.Y("low:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=4)), y2="high:Q")
+    if joined:
+        line = base.mark_line(strokeWidth=2, color=theme.ink, point=_dot(theme.ink, layers))
+    else:
+        line = base.mark_point(filled=True, opacity=1, size=_dot_size(layers), color=theme.ink)
+    line = line.encode(
         y=alt.Y("score:Q", title=y_title, scale=scale),
         order="place:Q",
         tooltip=[
@@ -108,10 +122,13 @@ def score_profile(
     )
     layers_of_chart = [band, line]
     if ceiling:
+        highest = (
+            base.mark_line(strokeDash=[4, 3], strokeWidth=1.2, color=theme.muted)
+            if joined
+            else base.mark_tick(orient="horizontal", width=4, color=theme.muted)
+        )
         layers_of_chart.append(
-            base.mark_line(strokeDash=[4, 3], strokeWidth=1.2, color=theme.muted).encode(
-                y=alt.Y("ceiling:Q", title=y_title, scale=scale), order="place:Q"
-            )
+            highest.encode(y=alt.Y("ceiling:Q", title=y_title, scale=scale), order="place:Q")
         )
     return layered(*layers_of_chart, width=300, height=110, title=title)
 
@@ -124,6 +141,7 @@ def _layer_axis(layers: Sequence[str]) -> alt.X:
         axis = alt.Axis(
             labelAngle=0,
             labelOverlap=True,
+            grid=True,
             title="block, and the parts of each",
             values=first,
             labelExpr="split(datum.value, '.')[0]",

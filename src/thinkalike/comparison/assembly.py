@@ -23,7 +23,7 @@ from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
-from thinkalike.comparison.trajectories import trajectory_distances
+from thinkalike.comparison.trajectories import block_means, trajectory_distances
 from thinkalike.inference.agreement import agreement, beside_untrained
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
@@ -111,7 +111,8 @@ def assemble(
         layer_maps=_layer_maps(matrices),
         word_maps=_word_maps(geometry, stimuli),
         trajectories=trajectory_distances(
-            list(named), [stacked_importance([profile], kept) for profile in profiles]
+            list(named),
+            [block_means(profile.layers, stacked_importance([profile], kept)) for profile in profiles],
         ),
         correlations=_correlations(profiles[0]),
         cautions=find_cautions(

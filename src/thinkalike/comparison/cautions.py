@@ -18,7 +18,7 @@ from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import FEWEST_FEATURES
 from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.inference.sentences import MOST_ITEMS
-from thinkalike.labels import Floats
+from thinkalike.labels import Floats, has_parts
 from thinkalike.progress import in_notebook
 from thinkalike.wording import listed, number, percent, readable
 
@@ -294,6 +294,18 @@ def _no_chance_level(evidence: Evidence) -> Found:
         )
 
 
+def _parts_compared(evidence: Evidence) -> Found:
+    parted = [profile for profile in evidence.profiles if has_parts(profile.layers)]
+    if len(evidence.profiles) > 1 and parted:
+        named = [f"{len(profile.layers)} of {profile.system}" for profile in parted[:MOST_SYSTEMS]]
+        yield (
+            f"The layers are parts of blocks, such as heads ({', '.join(named)}): their mean says how alike "
+            "any two of them are, and not whether each has its like in the other system. The most alike of "
+            "so many pairs is alike by luck too: its p counts them all.",
+            tuple(profile.system for profile in parted),
+        )
+
+
 def _of_each(look: Callable[[Profile], Iterator[str]]) -> Callable[[Evidence], Found]:
     """Look at every system by itself."""
 
@@ -317,6 +329,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "heavy-first-words": _of_each(system_cautions.heavy_first_words),
     "missing-bos": _of_each(system_cautions.missing_bos),
     "half-taken": _of_each(system_cautions.half_taken),
+    "parts-compared": _parts_compared,
     "quantised-weights": _of_each(system_cautions.quantised_weights),
     "anisotropic-layers": _of_each(system_cautions.anisotropic_layers),
     "few-resamples": _few_resamples,

@@ -16,7 +16,7 @@ from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.robustness import Robustness
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
-from thinkalike.labels import Floats, Row, row_name, systems_of
+from thinkalike.labels import Floats, Row, group_of, row_name, systems_of
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import readable
 
@@ -161,15 +161,17 @@ def is_diverging(matrix: SimilarityMatrix) -> bool:
 
 
 def layer_map_table(layer_map: LayerMap) -> pd.DataFrame:
-    """Coordinates around 0; the first and the last layer of each system are written beside their points."""
+    """Coordinates around 0. Named are the first and the last layer of each system, or all blocks of parts."""
     table = layer_map.to_frame()
     place = table.groupby("system", sort=False).cumcount()
     last = table.groupby("system", sort=False)["system"].transform("size") - 1
     x, y = centred(layer_map.coordinates).T
     labels = table["layer"].astype(str)
-    ends = (place == 0) | (place == last)
+    blocks = labels.map(group_of)
+    ends = (place == 0) | (place == last) | (blocks != labels)
     return pd.DataFrame(
-        {"system": table["system"], "layer": labels, "place": place, "x": x, "y": y, "end": ends}
+        {"system": table["system"], "layer": labels, "block": blocks, "place": place, "x": x, "y": y}
+        | {"end": ends}
     )
 
 

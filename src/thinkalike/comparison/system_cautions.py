@@ -84,10 +84,10 @@ def half_taken(profile: Profile) -> Iterator[str]:
 
 
 def quantised_weights(profile: Profile) -> Iterator[str]:
-    file = profile.metadata.get("gguf_file")
-    if file:
+    how = profile.metadata.get("gguf_file") or profile.metadata.get("quantised")
+    if how:
         yield (
-            f"{profile.system}: the weights are quantised ({file}). In the bundled models 8 bits leave "
+            f"{profile.system}: the weights are quantised ({how}). In the bundled models 8 bits leave "
             "distances as they are (RSA 0.9999 with the full weights), 4 bits do not quite (0.98), and "
             "features that matter little change places."
         )

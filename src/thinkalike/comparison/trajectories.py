@@ -11,7 +11,7 @@ import pandas as pd
 
 from thinkalike.comparison.maps import smacof
 from thinkalike.comparison.profiles import importance_shares, relative_depth
-from thinkalike.labels import Floats
+from thinkalike.labels import Floats, Layer, group_of
 from thinkalike.saving import Kept
 
 if TYPE_CHECKING:
@@ -52,6 +52,14 @@ class TrajectoryDistances(Kept):
         from thinkalike.comparison.plots import draw, system_map_chart
 
         return draw(system_map_chart, self, theme=theme)
+
+
+def block_means(layers: Sequence[Layer], importance: Floats) -> Floats:
+    """(n_blocks, F) of (n_layers, F): the mean over the parts of each block, which have no order."""
+    blocks = [group_of(layer) for layer in layers]
+    return np.stack(
+        [importance[[block == name for block in blocks]].mean(axis=0) for name in dict.fromkeys(blocks)]
+    )
 
 
 def trajectory_distances(systems: Sequence[str], profiles: Sequence[Floats]) -> TrajectoryDistances:

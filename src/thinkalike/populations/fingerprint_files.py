@@ -7,7 +7,6 @@ numbers that are finite, and its words (`fingerprint_words`). Nothing in it is r
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -14,6 +14,7 @@ from thinkalike.comparison.chart_tables import measure_name, measure_title, valu
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
+from thinkalike.labels import has_parts
 from thinkalike.report import frames
 from thinkalike.report.geometry import geometry_table
 from thinkalike.report.methods import methods
@@ -129,6 +130,8 @@ class Summary:
     items_are_words: bool
     has_embeddings: bool
     """Whether a layer 0 is what goes into the first block of a model"""
+    has_parts: bool
+    """Whether layers are parts of blocks, such as heads"""
 
 
 def summarise(comparison: Comparison) -> Summary:
@@ -163,6 +166,7 @@ def summarise(comparison: Comparison) -> Summary:
         settings=_flat(comparison.settings),
         versions=_flat(comparison.versions),
         items_are_words="word" in comparison.stimuli.items,
+        has_parts=any(has_parts(profile.layers) for profile in comparison.profiles.values()),
         has_embeddings=any(p.layers[0] == 0 and "model" in p.metadata for p in comparison.profiles.values()),
     )
 

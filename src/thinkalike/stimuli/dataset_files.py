@@ -1,4 +1,4 @@
-"""Rows from elsewhere: JSON lines, and datasets of Hugging Face in a folder."""
+"""Rows from elsewhere: JSON lines, and datasets of Hugging Face in a folder or in the library's cache."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from thinkalike.types import Value
 JSON_LINES = (".jsonl", ".ndjson")
 DATASET = ("state.json", "dataset_dict.json")
 """What a folder holds that `save_to_disk` of the library wrote: one split, or several"""
+ARROW = ".arrow"
+"""Of a split in the cache of the library"""
 
 
 def read_json_lines(path: Path) -> pd.DataFrame:
@@ -48,13 +50,14 @@ def is_dataset(path: Path) -> bool:
 
 
 def read_dataset(path: Path) -> pd.DataFrame:
-    """The rows of a dataset in a folder; of several splits, one is to be named."""
+    """The rows of a dataset in a folder, of which one split is to be named, or of a file of the cache."""
     try:
         import datasets
     except ImportError as error:
         raise MissingExtra.needed("datasets", "datasets") from error
     try:
-        found = datasets.load_from_disk(str(path))
+        is_file = path.suffix.lower() == ARROW
+        found = datasets.Dataset.from_file(str(path)) if is_file else datasets.load_from_disk(str(path))
     except Exception as error:  # of Arrow, of the library, of the system
         raise InvalidInput(f"{path} is not a readable dataset: {one_line(error)}.") from error
     if isinstance(found, dict):

@@ -158,8 +158,8 @@ class Stimuli:
         Parameters
         ----------
         table : a DataFrame, a `Dataset` of Hugging Face, or a path or an address (s3://…): of a .csv, .tsv,
-            .parquet or .jsonl file, or of a folder that `Dataset.save_to_disk` wrote
-            (`pip install 'thinkalike[datasets]'`).
+            .parquet or .jsonl file, of a folder that `Dataset.save_to_disk` wrote, or of an .arrow file in
+            the cache of that library (`pip install 'thinkalike[datasets]'`).
         features : the columns that are features; all that have no other role when None. Columns that are none
             stay with the items.
         drop : columns to leave out altogether.

@@ -21,7 +21,7 @@ from thinkalike.addresses import place, reaching
 from thinkalike.errors import InvalidInput, UnknownName, one_line
 from thinkalike.files import MARK, read_sealed, write_text
 from thinkalike.files import write_table as write_parquet
-from thinkalike.stimuli.dataset_files import JSON_LINES, is_dataset, read_dataset, read_json_lines
+from thinkalike.stimuli.dataset_files import ARROW, JSON_LINES, is_dataset, read_dataset, read_json_lines
 from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -72,6 +72,8 @@ def _read(path: Path) -> RawTable:
         raise InvalidInput(f"There is no file {path}: give the path of a {read} file.")
     if path.stat().st_size == 0:
         raise InvalidInput(f"{path}, line 1: the file is empty; a header and at least one row were expected.")
+    if path.suffix.lower() == ARROW:
+        return _filled(RawTable(read_dataset(path), str(path)))
     if path.suffix.lower() in JSON_LINES:
         return _filled(RawTable(read_json_lines(path), str(path)))
     table = (

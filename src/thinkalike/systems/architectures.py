@@ -42,7 +42,7 @@ class Architecture:
     state
         From a block to the module that carries a state from token to token, in the cache of transformers.
     parallel
-        The flag of the config that says that attention and MLP are added together, in parallel.
+        Whether attention and MLP are added together, in parallel, or the flag of the config that says so.
     parts
         The stacks of a model that has several, which are as many systems; unasked, the first is taken.
     channels_first
@@ -66,7 +66,7 @@ class Architecture:
     neurons: str | None = None
     router: str | None = None
     state: str | None = None
-    parallel: str | None = None
+    parallel: str | bool = False
     parts: tuple[Part, ...] = ()
     channels_first: bool = False
     reads_mask: bool = True
@@ -99,7 +99,29 @@ _LLAMA = Architecture(
     neurons="mlp.down_proj",
 )
 _EXPERTS = replace(_LLAMA, router="mlp.gate")
+_PARALLEL = replace(_LLAMA, parallel=True)
 _POST_NORMED = replace(_LLAMA, attention="post_attention_layernorm", mlp="post_feedforward_layernorm")
+_GPT2 = Architecture(
+    "decoder",
+    "h",
+    final_norm="ln_f",
+    attention="attn",
+    mlp="mlp",
+    heads="attn.c_proj",
+    neurons="mlp.c_proj",
+)
+_GPTJ = replace(_GPT2, heads="attn.out_proj", neurons="mlp.fc_out", parallel=True)
+_MODERNBERT = Architecture(
+    "encoder",
+    "layers",
+    final_norm="final_norm",
+    attention="attn",
+    mlp="mlp",
+    heads="attn.Wo",
+    neurons="mlp.Wo",
+)
+# Most blocks keep a state instead of looking back: attention and heads are those of the others.
+_GATED_DELTA = replace(_LLAMA, state="linear_attn")
 _MAMBA = Architecture(
     "state space", "layers", final_norm="norm_f", mixer="mixer", state="mixer", max_length="any"
 )
@@ -123,6 +145,7 @@ _BART = Architecture(
     neurons="fc2",
     parts=HALVES,
 )
+_PRE_NORMED_BART = replace(_BART, final_norm="layer_norm")
 _VIT = Architecture(
     "vision",
     "layers",
@@ -132,6 +155,8 @@ _VIT = Architecture(
     heads="attention.o_proj",
     neurons="mlp.fc2",
 )
+_DINOV2 = replace(_VIT, blocks="encoder.layer", attention="layer_scale1", mlp="layer_scale2")
+_STAGES = Architecture("vision", "encoder.stages", channels_first=True)
 _CLIP = Architecture(
     "two towers",
     "encoder.layers",
@@ -159,9 +184,17 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,
         "camembert": _ROBERTA,
+        "xlm-roberta-xl": replace(_ROBERTA, final_norm="encoder.LayerNorm"),
+        "roberta-prelayernorm": replace(_ROBERTA, final_norm="LayerNorm"),
+        "data2vec-text": _ROBERTA,
         "electra": _BERT,
+        "ernie": _BERT,
+        "megatron-bert": replace(_BERT, final_norm="encoder.ln"),
         "deberta": _BERT,
         "deberta-v2": _BERT,
+        "mpnet": replace(_ROBERTA, attention="attention.attn.o", heads="attention.attn.o"),
+        "nomic_bert": replace(_LLAMA, kind="encoder", final_norm=None),
+        "eurobert": replace(_LLAMA, kind="encoder"),
         "distilbert": Architecture(
             "encoder",
             "transformer.layer",
@@ -178,23 +211,37 @@ ARCHITECTURES: Registry[Architecture] = Registry(
             heads="albert_layers.-1.attention.dense",
             neurons="albert_layers.-1.ffn_output",
         ),
-        "modernbert": Architecture(
-            "encoder",
-            "layers",
-            final_norm="final_norm",
-            attention="attn",
-            mlp="mlp",
-            heads="attn.Wo",
-            neurons="mlp.Wo",
+        "modernbert": _MODERNBERT,
+        "modernbert-decoder": replace(_MODERNBERT, kind="decoder"),
+        "openai-gpt": replace(_GPT2, final_norm=None),
+        "gpt2": _GPT2,
+        "gpt_bigcode": _GPT2,
+        "gpt_neo": replace(_GPT2, heads="attn.attention.out_proj"),
+        "gptj": _GPTJ,
+        "codegen": _GPTJ,
+        # Its attention and MLP add the stream themselves: what they add is what their last projections give.
+        "bloom": replace(
+            _GPT2,
+            attention="self_attention.dense",
+            mlp="mlp.dense_4h_to_h",
+            heads="self_attention.dense",
+            neurons="mlp.dense_4h_to_h",
         ),
-        "gpt2": Architecture(
+        "mpt": Architecture(
             "decoder",
-            "h",
-            final_norm="ln_f",
+            "blocks",
+            final_norm="norm_f",
             attention="attn",
-            mlp="mlp",
-            heads="attn.c_proj",
-            neurons="mlp.c_proj",
+            mlp="ffn.down_proj",
+            heads="attn.out_proj",
+            neurons="ffn.down_proj",
+        ),
+        "falcon": replace(
+            _GPT2,
+            attention="self_attention",
+            heads="self_attention.dense",
+            neurons="mlp.dense_4h_to_h",
+            parallel="parallel_attn",
         ),
         "gpt_neox": Architecture(
             "decoder",
@@ -215,8 +262,38 @@ ARCHITECTURES: Registry[Architecture] = Registry(
             heads="self_attn.out_proj",
             neurons="fc2",
         ),
+        "xglm": Architecture(
+            "decoder",
+            "layers",
+            final_norm="layer_norm",
+            attention="self_attn",
+            mlp="fc2",
+            heads="self_attn.out_proj",
+            neurons="fc2",
+        ),
         "llama": _LLAMA,
         "mistral": _LLAMA,
+        "ministral": _LLAMA,
+        "ministral3": _LLAMA,
+        "smollm3": _LLAMA,
+        "glm": _LLAMA,
+        "ernie4_5": _LLAMA,
+        "seed_oss": _LLAMA,
+        "apertus": _LLAMA,
+        "arcee": _LLAMA,
+        "helium": _LLAMA,
+        "nemotron": _LLAMA,
+        "hunyuan_v1_dense": _LLAMA,
+        "starcoder2": replace(_LLAMA, neurons="mlp.c_proj"),
+        "nanochat": replace(_LLAMA, neurons="mlp.fc2"),
+        # What its attention and its MLP add is scaled outside their modules.
+        "granite": replace(_LLAMA, attention=None, mlp=None),
+        "stablelm": replace(_LLAMA, parallel="use_parallel_residual"),
+        "cohere": _PARALLEL,
+        "cohere2": _PARALLEL,
+        "phi": replace(_PARALLEL, final_norm="final_layernorm", heads="self_attn.dense", neurons="mlp.fc2"),
+        "qwen3_vl_text": _LLAMA,
+        "qwen3_vl": replace(_LLAMA, blocks="language_model.layers", final_norm="language_model.norm"),
         "qwen2": _LLAMA,
         "qwen3": _LLAMA,
         "phi3": _LLAMA,
@@ -224,6 +301,8 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "gemma": _LLAMA,
         "olmo2": _POST_NORMED,
         "olmo3": _POST_NORMED,
+        "exaone4": _POST_NORMED,
+        "glm4": replace(_LLAMA, attention="post_self_attn_layernorm", mlp="post_mlp_layernorm"),
         "gemma2": _POST_NORMED,
         "gemma3_text": _POST_NORMED,
         "gemma3": replace(_POST_NORMED, blocks="language_model.layers", final_norm="language_model.norm"),
@@ -234,11 +313,27 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "deepseek_v2": _EXPERTS,
         "deepseek_v3": _EXPERTS,
         "gpt_oss": replace(_LLAMA, neurons=None, router="mlp.router"),
+        "glm4_moe": _EXPERTS,
+        "ernie4_5_moe": _EXPERTS,
+        "dots1": _EXPERTS,
+        "minimax_m2": replace(_EXPERTS, neurons=None),
+        "phimoe": replace(_LLAMA, neurons=None, router="mlp.router"),
         "thinkalike_nano_decoder": replace(
             _LLAMA, attention="attention", heads="attention.out", neurons="mlp.down"
         ),
         "mamba": _MAMBA,
         "mamba2": _MAMBA,
+        "falcon_mamba": _MAMBA,
+        "qwen3_next": replace(_GATED_DELTA, neurons=None, router="mlp.gate"),
+        "qwen3_5_text": _GATED_DELTA,
+        # A short convolution stands in for attention in most of its blocks.
+        "lfm2": replace(
+            _LLAMA,
+            final_norm="embedding_norm",
+            heads="self_attn.out_proj",
+            mlp="feed_forward",
+            neurons="feed_forward.w2",
+        ),
         # What its attention and its state add is scaled outside their modules: only the MLP's is read whole.
         "falcon_h1": replace(
             _LLAMA,
@@ -270,16 +365,32 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         ),
         "t5": _T5,
         "mt5": _T5,
+        "umt5": _T5,
         "bart": _BART,
+        "marian": _BART,
+        "mbart": _PRE_NORMED_BART,
+        "m2m_100": _PRE_NORMED_BART,
+        "pegasus": _PRE_NORMED_BART,
         "vit": _VIT,
-        "dinov2": replace(_VIT, blocks="encoder.layer", attention="layer_scale1", mlp="layer_scale2"),
-        "convnext": Architecture("vision", "encoder.stages", channels_first=True),
+        "deit": _VIT,
+        "dinov2": _DINOV2,
+        "dinov2_with_registers": _DINOV2,
+        "dinov3_vit": replace(_DINOV2, blocks="model.layer", final_norm="norm", neurons="mlp.down_proj"),
+        "swin": Architecture("vision", "encoder.layers", final_norm="layernorm"),
+        "convnext": _STAGES,
+        "convnextv2": _STAGES,
+        "resnet": _STAGES,
         "clip": replace(_CLIP, parts=("text", "vision")),
         "clip_text_model": _CLIP,
         "clip_vision_model": replace(_CLIP, final_norm=None),
+        "siglip": replace(_CLIP, parts=("text", "vision")),
+        "siglip_vision_model": replace(_CLIP, final_norm="post_layernorm"),
         "wav2vec2": _WAV2VEC2,
         "hubert": _WAV2VEC2,
-        "whisper": replace(_BART, kind="speech", final_norm="layer_norm"),
+        "data2vec-audio": _WAV2VEC2,
+        # It mixes its heads without calling the projection, so that they cannot be read before.
+        "wavlm": replace(_WAV2VEC2, heads=None),
+        "whisper": replace(_PRE_NORMED_BART, kind="speech"),
     },
     accept=_accept_architecture,
 )

@@ -135,7 +135,8 @@ def text_states(stack: Stack, batch: Batch, states: Tensor) -> Tensor:
     if tuple(states.shape[:-1]) not in ((n, length), (n * length,)):
         raise ModelError(
             f"A layer of this {stack.model_type} model answers with shape {tuple(states.shape)} to "
-            f"{n} texts of {length} tokens: its states cannot be told apart by tokens."
+            f"{n} texts of {length} tokens: its states cannot be told apart by tokens. Read it at another "
+            "site, or hand over its vectors as arrays (Activations.from_arrays)."
         )
     return states.reshape(n, length, -1)[:, length - batch.width :]
 

@@ -77,7 +77,7 @@ def _residual(row: Architecture, config: Config | None) -> Sequence[str | None]:
 
 def _block(row: Architecture, config: Config | None) -> Sequence[str | None]:
     """What a block adds last; attention and MLP together where they are added in parallel."""
-    together = row.parallel is not None and getattr(config, row.parallel, False)
+    together = getattr(config, row.parallel, False) if isinstance(row.parallel, str) else row.parallel
     return (row.attention, row.mlp) if together else (row.mixer or row.mlp,)
 
 

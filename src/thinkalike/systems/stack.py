@@ -7,7 +7,7 @@ after block k, before any final norm.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast, overload
 
@@ -71,13 +71,15 @@ def layers_of(model: nn.Module, *, part: Part | None = None, blocks: str | None 
     >>> len(layers_of(bundled.load("nano-gelu-3l")[0]).blocks)
     3
     """
-    base = getattr(model, "base_model", model)
+    base = _base_of(model)
     model_type = str(getattr(getattr(base, "config", None), "model_type", type(base).__name__))
     row = ARCHITECTURES.get(model_type)
     part = _part_of(parts_of(getattr(base, "config", None)), part, model_type, known=row is not None)
     root = base if part is None else getattr(base, part, None) or getattr(base, f"{part}_model", None)
     if root is None:
         raise ModelError(f"This {model_type} model has no {part} of its own: hand over the {part} itself.")
+    # A tower has a configuration, and so a row, of its own: its final norm is not that of the other.
+    row = ARCHITECTURES.get(str(getattr(getattr(root, "config", None), "model_type", "")), row)
     # An encoder runs by itself; a decoder is run by the whole model, which feeds it the encoder's answer.
     caller = base if part == "decoder" else root
 
@@ -147,6 +149,18 @@ def _part_of(parts: tuple[Part, ...], part: Part | None, model_type: str, *, kno
     return part or next(iter(parts), None)
 
 
+def _base_of(model: nn.Module) -> nn.Module:
+    """The model without its output layer; itself if it has the blocks where the table says.
+
+    transformers goes by the name of an attribute, which in some models is a part of the base model itself.
+    """
+    row = ARCHITECTURES.get(str(getattr(getattr(model, "config", None), "model_type", "")))
+    if row is not None and _fits(model, row):
+        return model
+    base: nn.Module = getattr(model, "base_model", model)
+    return base
+
+
 def _fits(root: nn.Module, row: Architecture) -> bool:
     """Whether the model is built as the table says; another version of transformers may differ."""
     from torch import nn
@@ -164,7 +178,7 @@ def _listed(root: nn.Module, path: str, model_type: str, *, named: bool) -> list
         raise ModelError(
             f"There is no list of blocks at {path!r} in this {model_type} model. Lists: {known}."
         )
-    if named and len({type(block) for block in found}) > 1:
+    if named and not _of_one_kind(found):
         raise ModelError(f"The blocks at {path!r} in this {model_type} model are not of one kind.")
     return list(found)
 
@@ -182,11 +196,19 @@ def _owner(root: nn.Module, path: str) -> nn.Module:
     return follow(root, parent) if parent else root
 
 
+def _of_one_kind(blocks: Iterable[nn.Module]) -> bool:
+    """Whether blocks share more than being modules: those of hybrids are several classes of one base."""
+    from torch import nn
+
+    shared = set.intersection(*(set(type(block).__mro__) for block in blocks))
+    return bool(shared - set(nn.Module.__mro__))
+
+
 def _lists(root: nn.Module) -> Iterator[tuple[str, nn.ModuleList]]:
     from torch import nn
 
     for name, module in root.named_modules():
-        if isinstance(module, nn.ModuleList) and len(module) and len({type(block) for block in module}) == 1:
+        if isinstance(module, nn.ModuleList) and len(module) and _of_one_kind(module):
             yield name, module
 
 

@@ -219,6 +219,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
             "untrained": found.untrained,
             "seed": seed if found.untrained else None,
             "gguf_file": options.gguf_file,
+            "quantised": _quantised(config),
         },
         dtype=options.dtype,
         device=device,
@@ -261,6 +262,7 @@ def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own
             "part": stack.part,
             "untrained": options.untrained,
             "seed": options.seed if options.untrained else None,
+            "quantised": _quantised(config),
         },
         dtype=str(first.dtype).removeprefix("torch."),
         device=first.device.type,
@@ -270,6 +272,15 @@ def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own
         folder=folder,
         task=task_of(type(model).__name__, config) if head == "own" else head,
     )
+
+
+def _quantised(config: Config | None) -> str | None:
+    """How the weights of a model are quantised, as its configuration says ("gptq", "bitsandbytes", …)."""
+    found = getattr(config, "quantization_config", None)
+    if found is None:
+        return None
+    method = found.get("quant_method") if isinstance(found, Mapping) else getattr(found, "quant_method", None)
+    return str(getattr(method, "value", method) or "quantised")
 
 
 def open_systems(
