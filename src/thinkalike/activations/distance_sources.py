@@ -246,11 +246,12 @@ def looks_like_distances(matrix: npt.NDArray[np.generic]) -> bool:
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and len(matrix) >= 3
     if not square or matrix.dtype.kind not in "fiu" or not matrix.any():
         return False
-    largest = float(np.abs(matrix).max())
-    return bool(
-        np.abs(np.diag(matrix)).max() <= TOLERANCE * largest
-        and np.abs(matrix - matrix.T).max() <= TOLERANCE * largest
-    )
+    own = np.asarray(np.diag(matrix), dtype=np.float64)
+    least = TOLERANCE * max(float(matrix.max()), -float(matrix.min()))
+    if not np.abs(own).max() <= least:  # nearly always: vectors, of which no copy is needed
+        return False
+    values = np.asarray(matrix, dtype=np.float64)
+    return bool(np.abs(values - values.T).max() <= least)
 
 
 def _activations(

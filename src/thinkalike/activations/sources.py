@@ -57,7 +57,7 @@ def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli |
     return _zarr(name, system=system, stimuli=stimuli)
 
 
-def _distances(arrays: Mapping[str, Any], system: str, stimuli: Stimuli | None, path: str) -> Activations:
+def _distances(arrays: Mapping[Any, Any], system: str, stimuli: Stimuli | None, path: str) -> Activations:
     items = None if stimuli is None else [str(item) for item in stimuli.items.index]
     squared = any(one.min() < 0 for one in arrays.values())
     made = from_distances(arrays, system=system, items=items, squared=squared)
@@ -234,7 +234,7 @@ def _numpy_file(path: Path) -> dict[object, np.ndarray]:
         ) from error
 
 
-def stacked_arrays(path: str | Path) -> dict[object, np.ndarray]:
+def stacked_arrays(path: str | Path) -> dict[Any, np.ndarray]:
     """The arrays of three dimensions of an `.npy`, `.npz` or `.mat` file: all subjects in one; else none.
 
     That of an `.npy` file, which names no region, is called "all".

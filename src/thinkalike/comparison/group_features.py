@@ -108,10 +108,10 @@ def _tests(ours: list[Profile], theirs: list[Profile], columns: list[int], seed:
         if not _is_explained(np.stack([one.scores[r] for one in ours])):
             why.append(f"No p of {region} in the subjects: {NOTHING}.")
             continue
-        parts = relabelled_taus(subjects[:, r][:, known], models[:, known], orders)
-        given, total, means = None, np.zeros(above[:, r].shape), []
-        for part in parts:  # (n_orders, n_subjects, n_rows), the given order first
-            given = part[0] if given is None else given
+        ours_here, theirs_here = subjects[:, r][:, known], models[:, known]
+        given = next(relabelled_taus(ours_here, theirs_here, orders[:1]))[0]
+        total, means = np.zeros_like(given), []
+        for part in relabelled_taus(ours_here, theirs_here, orders):  # (n_orders, n_subjects, n_rows)
             total += part.sum(axis=0)
             means.append(part.mean(axis=1))
         mean = np.concatenate(means)

@@ -32,6 +32,7 @@ def group_chart(
         shown = best_rows(found, MOST_LINES) if many else range(len(found.rows))
     models = [row_name(found.rows[k]) for k in shown]
     table = table[table["model"].isin(models)]
+    panels: list[alt.LayerChart | alt.VConcatChart]
     if many:
         panels = [
             subject_charts.scores_over_regions(
