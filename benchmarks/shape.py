@@ -49,7 +49,8 @@ CAPABILITIES = {
     ),
     "brains, subjects, further measures": (
         "activations/brain_files", "activations/distance_sources", "cli/group", "cli/outputs",
-        "comparison/group", "comparison/group_ceilings", "comparison/group_profile",
+        "charts/subject_charts", "comparison/group", "comparison/group_ceilings",
+        "comparison/group_features", "comparison/group_plot", "comparison/group_profile",
         "comparison/group_scoring", "encoding/rank_fit", "inference/over_subjects", "measures/dynamics",
         "measures/gulp", "measures/matching", "measures/outputs", "measures/topology", "pairs/preprocessing",
         "pairs/runs", "stimuli/dataset_files", "streaming/output_distances",

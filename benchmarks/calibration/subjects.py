@@ -6,6 +6,8 @@ model is another space, or the shared one.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -25,7 +27,9 @@ def subjects_of(
     return places @ rng.normal(size=(n, d, UNITS)) / np.sqrt(d) + noise * rng.normal(size=(n, items, UNITS))
 
 
-def p_values(n_draws: int, seed: int, *, own: float, related: float, items: int = ITEMS) -> np.ndarray:
+def p_values(
+    n_draws: int, seed: int, *, own: float, related: float, items: int = ITEMS, measure: str = "rsa"
+) -> np.ndarray:
     """(n_draws, 3) p over subjects, items and both, for a model that shares a part of the space."""
     rng = np.random.default_rng(seed)
     found = []
@@ -33,7 +37,8 @@ def p_values(n_draws: int, seed: int, *, own: float, related: float, items: int 
         shared = rng.normal(size=(items, SPACE))
         model = np.sqrt(related) * shared + np.sqrt(1 - related) * rng.normal(size=shared.shape)
         people = subjects_of(rng, shared, own=own)
-        table = ta.compare_with_group(people, {"model": model}, permutations=199).table(over="subjects")
+        made = ta.compare_with_group(people, {"model": model}, measure=measure, permutations=199)
+        table = made.table(over="subjects")
         found.append(table[["p_subjects", "p_items", "p_both"]].to_numpy()[0])
     return np.array(found)
 
@@ -42,17 +47,74 @@ def level(n_draws: int, seed: int) -> list[Claim]:
     """No effect: subjects who share nothing, and subjects who share what the model does not have."""
     claims = []
     for own, world in ((1.0, "subjects share nothing"), (0.0, "subjects share another space")):
-        p = p_values(n_draws, seed, own=own, related=0.0)
-        for k, over in enumerate(("subjects", "items", "both")):
-            goal = (0.03, 0.07)
-            if over == "both":
-                goal = (0.0, 0.07)  # the larger of two p: never more often, at times less
-            if over == "subjects" and own == 0.0:
-                goal = (0.0, 1.0)  # it holds for these items only, which chance made alike or not: shown
-            claims.append(
-                Claim(f"p ≤ 0.05 over {over}", world, *goal, float((p[:, k] <= 0.05).mean()), n_draws)
-            )
+        claims += _levels(p_values(n_draws, seed, own=own, related=0.0), world, shared=own == 0.0)
     return claims
+
+
+def _levels(p: np.ndarray, world: str, *, shared: bool) -> list[Claim]:
+    """Of p (n_draws, 3) over subjects, items and both, where there is no effect."""
+    claims = []
+    for k, over in enumerate(("subjects", "items", "both")):
+        goal = (0.03, 0.07)
+        if over == "both":
+            goal = (0.0, 0.07)  # the larger of two p: never more often, at times less
+        if over == "subjects" and shared:
+            goal = (0.0, 1.0)  # it holds for these items only, which chance made alike or not: shown
+        claims.append(Claim(f"p ≤ 0.05 over {over}", world, *goal, float((p[:, k] <= 0.05).mean()), len(p)))
+    return claims
+
+
+CHANCE_IS_NOT_0 = ("mutual-knn", "procrustes", "cka-biased")
+"""Measures that are above 0 for anything"""
+
+
+def level_of(n_draws: int, seed: int, *, measure: str) -> list[Claim]:
+    """The same for a measure that unrelated layers do not have at 0, and which is held against chance."""
+    claims = []
+    for own, shares in ((1.0, "nothing"), (0.0, "another space")):
+        p = p_values(n_draws, seed, own=own, related=0.0, measure=measure)
+        claims += _levels(p, f"{measure}, subjects share {shares}", shared=own == 0.0)
+    return claims
+
+
+LEVELS = (2, 2, 3, 3, 4, 5)
+"""Of the features: unlike, so that some differ in more pairs and are more important in every system"""
+ORDERS = (
+    "subjects share nothing",
+    "subjects share another order",
+    "the features explain nothing of the model",
+)
+
+
+def level_by_features(n_draws: int, seed: int, *, world: str) -> list[Claim]:
+    """No effect on τ_w: every system ranks the features in an order of its own, drawn by chance."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n_draws):
+        table = pd.DataFrame({f"f{k}": rng.integers(0, n, 60).astype(str) for k, n in enumerate(LEVELS)})
+        codes = table.astype(int).to_numpy()
+        order = rng.permutation(len(LEVELS))
+        orders = [rng.permutation(len(LEVELS)) if world == ORDERS[0] else order for _ in range(SUBJECTS)]
+        people = np.stack([ranked_by(rng, codes, one) for one in orders])
+        model = ranked_by(rng, codes, rng.permutation(len(LEVELS)))
+        if world == ORDERS[2]:
+            model = rng.normal(size=model.shape)
+        made = ta.compare_with_group(people, {"m": model}, table, measure="features", resamples=0)
+        found.append(made.table(over="subjects")[["p_subjects", "p_items", "p_both"]].to_numpy()[0])
+    p = np.array(found)
+    if world != ORDERS[2]:
+        return _levels(p, f"τ_w, {world}", shared=world == ORDERS[1])
+    return [Claim("p ≤ 0.05 over both", f"τ_w, {world}", 0.0, 0.07, float((p[:, 2] <= 0.05).mean()), n_draws)]
+
+
+def ranked_by(rng: np.random.Generator, codes: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """(n_items, UNITS) to which the features (n_items, F) do more or less, in the given order; and noise."""
+    strengths = np.linspace(2.0, 0.0, codes.shape[1])[order]
+    parts = [
+        w * rng.normal(size=(n, UNITS))[column]
+        for w, n, column in zip(strengths, LEVELS, codes.T, strict=True)
+    ]
+    return np.asarray(sum(parts) + rng.normal(size=(len(codes), UNITS)))
 
 
 def power(n_draws: int, seed: int) -> list[Claim]:
@@ -230,6 +292,11 @@ def profile_coverage(n_draws: int, seed: int) -> list[Claim]:
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "subjects-level": (level, 1600),
+    "subjects-level-of-others": ({name: partial(level_of, measure=name) for name in CHANCE_IS_NOT_0}, 400),
+    "subjects-level-by-features": (
+        {f"world {k}": partial(level_by_features, world=world) for k, world in enumerate(ORDERS, start=1)},
+        400,
+    ),
     "subjects-power": (power, 200),
     "subjects-coverage": (coverage, 300),
     "subjects-ceilings": (ceilings, 200),

@@ -6,9 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.io import savemat
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
 import thinkalike as ta
 from thinkalike.activations.brain_files import from_epochs, from_nifti, from_rsatoolbox, mat_arrays
@@ -39,11 +40,42 @@ class TestMatlab:
 
     def test_nothing_in_it(self, tmp_path: Path) -> None:
         savemat(tmp_path / "empty.mat", {"note": "nothing"})
-        with pytest.raises(InvalidInput, match=r"has no matrix of numbers \(its variables: note\)"):
+        with pytest.raises(InvalidInput, match=r"has no matrix of numbers \(its variables: note \(1,\)\)"):
             ta.Activations.open(tmp_path / "empty.mat")
         (tmp_path / "text.mat").write_text("no MATLAB file, however long it may be" * 9)
         with pytest.raises(StoreError, match=r"text\.mat cannot be read as a MATLAB file"):
             ta.Activations.open(tmp_path / "text.mat")
+
+
+class TestFilesOfDistances:
+    X = RNG.normal(size=(6, 3))
+
+    def test_a_file_of_rdms_is_known_by_its_form(self, tmp_path: Path) -> None:
+        rdm = squareform(pdist(self.X))
+        np.save(tmp_path / "one.npy", rdm)
+        np.savez(tmp_path / "two.npz", V1=rdm, IT=rdm**2)
+        savemat(tmp_path / "three.mat", {"V1": rdm})
+        for name, layer in (("one.npy", "one"), ("two.npz", "V1"), ("three.mat", "V1")):
+            found = ta.Activations.open(tmp_path / name)
+            np.testing.assert_allclose(pdist(found[layer]), pdist(self.X), atol=1e-6)
+            assert found.metadata["squared"] is False
+        stimuli = ta.Stimuli.from_table(pd.DataFrame({"x": list("aabbcc")}))
+        found = ta.Activations.open(tmp_path / "one.npy", stimuli=stimuli)
+        assert found.stimuli_digest == stimuli.digest
+
+    def test_negative_ones_are_squared(self, tmp_path: Path) -> None:
+        plain = pdist(self.X, "sqeuclidean")
+        squares = squareform(plain - plain.min() - 0.2)
+        np.save(tmp_path / "crossnobis.npy", squares)
+        found = ta.Activations.open(tmp_path / "crossnobis.npy")
+        assert found.metadata["squared"] is True
+        apart = pdist(found["crossnobis"], "sqeuclidean") - squareform(squares)
+        np.testing.assert_allclose(apart, apart.mean(), atol=1e-6)
+
+    def test_vectors_beside_distances_are_refused(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "mixed.npz", V1=self.X, IT=squareform(pdist(self.X)))
+        with pytest.raises(InvalidInput, match="Layer 'IT' is a matrix of distances"):
+            ta.Activations.open(tmp_path / "mixed.npz")
 
 
 class TestImages:

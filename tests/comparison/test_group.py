@@ -10,20 +10,33 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import spearmanr, weightedtau
+from scipy.stats import spearmanr, ttest_1samp, weightedtau
 from scipy.stats import t as student
 
 import thinkalike as ta
 from thinkalike.comparison import profile_group
 from thinkalike.comparison.group_ceilings import between_subjects
-from thinkalike.errors import InvalidInput, StoreError
-from thinkalike.inference.over_subjects import spread_of_folds
+from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.inference.over_subjects import spread_of_folds, spread_of_noise
 from thinkalike.measures import MEASURES, layer_measures
 
 RNG = np.random.default_rng(0)
 SHARED = RNG.normal(size=(24, 4))
 SUBJECTS = SHARED @ RNG.normal(size=(6, 4, 9)) + 1.5 * RNG.normal(size=(6, 24, 9))
 MODELS = {"good": {"early": RNG.normal(size=(24, 5)), "late": SHARED}, "bad": RNG.normal(size=(24, 7))}
+
+
+def features_world(seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """60 items of five features, five subjects and a model that weigh them alike."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({f"f{k}": rng.choice(list("abc"), 60) for k in range(5)})
+    codes = table.apply(lambda column: column.astype("category").cat.codes).to_numpy()
+
+    def answers() -> np.ndarray:
+        parts = [w * rng.normal(size=(3, 8))[codes[:, f]] for f, w in enumerate((3.0, 2.0, 1.2, 0.6, 0.0))]
+        return np.asarray(sum(parts) + rng.normal(size=(60, 8)))
+
+    return table, np.stack([answers() for _ in range(5)]), answers()
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +71,33 @@ class TestScores:
         assert table.loc["good:late", "score"] < table.loc["good:late", "ceiling_upper"]
         assert (table["p_both"] == table[["p_subjects", "p_items"]].max(axis=1)).all()
 
+    @pytest.mark.parametrize("measure", ["mutual-knn", "procrustes", "cka-biased", "rsa"])
+    def test_p_over_subjects_is_held_against_chance_and_not_against_0(self, measure: str) -> None:
+        """Five items, so that all orders are tried: chance is their mean, subject by subject."""
+        some, model = SUBJECTS[:, :5], SHARED[:5]
+        row = MEASURES[measure]
+        if measure == "mutual-knn":  # which takes ten neighbours
+            some, model = SUBJECTS, SHARED
+        ours = ta.compare_with_group(some, {"m": model}, measure=measure, permutations=199)
+        if measure == "mutual-knn":
+            assert ours.chance[0, 0] == pytest.approx(10 / 23, abs=0.01)
+        else:
+            every = [[row(X, model[list(o)]) for o in permutations(range(5))] for X in some]
+            better = np.array([e[0] - np.mean(e) for e in every]) * (-1 if row.kind == "distance" else 1)
+            np.testing.assert_allclose(ours.above[:, 0, 0], better, atol=1e-5)
+            assert ours.chance[0, 0] == pytest.approx(np.mean(every), abs=1e-5)
+        p = ttest_1samp(ours.above[:, 0, 0], 0, alternative="greater").pvalue
+        assert ours.table(over="subjects")["p_subjects"][0] == pytest.approx(p)
+
+    @pytest.mark.parametrize("measure", ["mutual-knn", "procrustes", "cka-biased"])
+    def test_subjects_are_not_like_noise(self, measure: str) -> None:
+        """Each of these is far above 0 for anything; chance is what noise reaches."""
+        rng = np.random.default_rng(0)
+        people, model = rng.normal(size=(6, 24, 9)), rng.normal(size=(24, 4))
+        found = ta.compare_with_group(people, {"m": model}, measure=measure, permutations=199)
+        assert ttest_1samp(found.scores[:, 0, 0], 0, alternative="greater").pvalue < 1e-4
+        assert found.table(over="subjects")["p_subjects"][0] > 0.05
+
     def test_p_over_items_by_reordering_the_model(self) -> None:
         """Six items: all 720 orders."""
         some = SUBJECTS[:, :6]
@@ -88,6 +128,25 @@ class TestScores:
         ours = ta.compare_with_group(classes + 0.1 * RNG.normal(size=(6, 8, 5)), {"classes": classes})
         assert ours.least_p[0, 0] == pytest.approx(1 / 35)
         assert ours.p_items[0, 0] == pytest.approx(1 / 35)
+
+    def test_how_many_items_are_needed_is_said_where_it_is_known(self) -> None:
+        for measure in ("procrustes", "mutual-knn"):
+            ours = ta.compare_with_group(SUBJECTS, {"late": SHARED}, measure=measure, permutations=19)
+            assert np.isnan(ours.limits()["items_needed"]).all()
+            assert np.isfinite(ours.limits()["threshold"]).all()
+        ours = ta.compare_with_group(SUBJECTS, {"late": SHARED}, measure="cka-biased", permutations=199)
+        row = ours.limits().iloc[0]
+        chance = ours.chance[0, 0]
+        expected = np.ceil(24 * (row["threshold"] - chance) / (row["score"] - chance))
+        assert row["items_needed"] == expected < 24
+
+    def test_one_subject_has_ranges_over_items_only(self) -> None:
+        ours = ta.compare_with_group(SUBJECTS[:1], {"late": SHARED}, permutations=19)
+        assert ours.widest == "items"
+        assert "Ranges of 95 % over other items" in str(ours)
+        assert np.isnan(ours.table(over="items")["p_both"][0])
+        assert ours.cautions()[0].startswith("There is one subject")
+        assert ours.plot().to_dict()
 
     def test_chance_varies_as_one_over_the_number_of_items(self) -> None:
         """What `items_needed` rests on."""
@@ -120,13 +179,63 @@ class TestScores:
         ours = ta.compare_with_group(
             people, {"same": answers([0, 1, 2, 3]), "other": answers([3, 2, 1, 0])}, table, measure="features"
         )
-        assert ours.without is not None
-        assert ours.without.shape == (20, 5, 1, 2)
+        assert ours.noisy is not None
+        assert ours.noisy.shape == (100, 5, 1, 2)
+        assert ours.n_items == 60
+        assert np.isnan(ours.p_items).all()
+        assert "There are 4 features with a strength, and no p of fewer than 5" in ours.untested[0]
         profiles = [ta.profile(X, table).mean_importance[0] for X in people]
         expected = np.mean([weightedtau(one, np.mean(profiles, axis=0)).statistic for one in profiles])
         assert ours.ceiling_upper[0] == pytest.approx(expected, abs=1e-9)
         result = ours.table().set_index("model")["score"]
         assert result["same:same"] > 0.5 > result["other:other"]
+
+    def test_p_by_features_is_of_strengths(self) -> None:
+        table, people, model = features_world(seed=2)
+        ours = ta.compare_with_group(people, {"m": model}, table, measure="features", resamples=0)
+        strengths = [ta.profile(X, table).mean_strengths[0] for X in people]
+        other = ta.profile(model, table).mean_strengths[0]
+        every = np.array(
+            [[weightedtau(x, other[list(o)]).statistic for o in permutations(range(5))] for x in strengths]
+        )
+        above = every[:, 0] - every.mean(axis=1)
+        np.testing.assert_allclose(ours.above[:, 0, 0], above, atol=1e-9)
+        means = every.mean(axis=0)
+        assert ours.p_items[0, 0] == pytest.approx((means >= means[0] - 1e-9).mean())
+        p = ttest_1samp(above, 0, alternative="greater").pvalue
+        assert ours.table(over="subjects")["p_subjects"][0] == pytest.approx(p)
+        assert not ours.has_item_ranges
+        assert not ours.untested
+
+    def test_where_features_explain_nothing_there_is_no_p(self) -> None:
+        table, people, model = features_world(seed=2)
+        noise = np.random.default_rng(0).normal(size=model.shape)
+        layers = {"late": model, "noise": noise}
+        ours = ta.compare_with_group(people, {"m": layers}, table, measure="features", resamples=0)
+        assert np.isfinite(ours.p_items[0, 0])
+        assert np.isnan(ours.p_items[0, 1])
+        assert np.isnan(ours.table(over="subjects")["p_both"][1])
+        assert ours.cautions()[0].startswith("No p of m:noise: the features explain nothing of it")
+        silent = np.random.default_rng(1).normal(size=people.shape)
+        ours = ta.compare_with_group(silent, {"m": model}, table, measure="features", resamples=0)
+        assert np.isnan(ours.p_items).all()
+        assert "No p of all in the subjects" in str(ours)
+
+    def test_a_feature_of_one_level_is_left_out(self) -> None:
+        table, people, model = features_world(seed=2)
+        ours = ta.compare_with_group(
+            people, {"m": model}, table.assign(same="x"), measure="features", resamples=0
+        )
+        expected = ta.compare_with_group(people, {"m": model}, table, measure="features", resamples=0)
+        np.testing.assert_allclose(ours.scores, expected.scores)
+
+    def test_ranges_of_tau_stay_within_one(self) -> None:
+        table, people, model = features_world(seed=2)
+        ours = ta.compare_with_group(people, {"m": model}, table, measure="features")
+        for over in ("subjects", "items", "both"):
+            row = ours.table(over=over).iloc[0]
+            assert -1 <= row["low"] < row["score"] < row["high"] <= 1
+        assert ours.difference(("m", "m"), ("m", "m"))["difference"][0] == 0
 
     def test_ceilings_of_neighbours_are_of_subjects_side_by_side(self) -> None:
         measure = "mutual-knn"
@@ -224,10 +333,69 @@ class TestScores:
         assert any(c.start <= 3 and c.stop >= 6 and c.p <= 0.05 for c in clusters)
         assert ours.regions == tuple(range(8))
 
-    def test_a_measure_that_does_not_match_items_has_no_p_over_items(self) -> None:
+    def test_a_measure_that_does_not_match_items_has_no_p(self) -> None:
         ours = ta.compare_with_group(SUBJECTS, {"late": SHARED}, measure="concentricity")
-        assert np.isnan(ours.p_items).all()
+        assert np.isnan(ours.table(over="subjects")[["p_subjects", "p_items", "p_both"]]).all(axis=None)
         assert np.isnan(ours.limits()["threshold"]).all()
+        assert "does not ask which item is which" in ours.cautions()[-1]
+        with pytest.raises(InvalidInput, match="cannot be held against chance in every region"):
+            ours.clusters("late", "late")
+
+    def test_clusters_are_of_what_is_better_than_chance(self) -> None:
+        """Neighbours of noise are above 0 at all times."""
+        rng = np.random.default_rng(0)
+        people = {f"s{s}": {t: rng.normal(size=(24, 9)) for t in range(6)} for s in range(8)}
+        ours = ta.compare_with_group(people, {"m": SHARED}, measure="mutual-knn", permutations=99)
+        assert (ours.scores > 0).all()
+        assert not any(one.p <= 0.05 for one in ours.clusters("m", "m"))
+
+    def test_it_is_printed_with_what_it_cannot_say(self, found: ta.comparison.GroupComparison) -> None:
+        said = str(found).splitlines()
+        assert said[0] == "rsa of 6 subjects with models, 24 items"
+        row = found.table().iloc[1]
+        assert said[2].startswith(f"  all · good:late: {row['score']:.2f} ({row['low']:.2f} to ")
+        assert said[4].startswith("Ranges of 95 % over other subjects and items")
+        classes = np.repeat([0.0, 1.0], 3)[:, None]
+        few = ta.compare_with_group(SUBJECTS[:, :6], {"classes": classes})
+        assert few.least_p[0, 0] == pytest.approx(0.1)
+        assert "there are fewer than 8" in few.cautions()[0]
+        assert "No p of classes:classes could be 0.05 with these items" in few.cautions()[1]
+
+    def test_plots_show_what_the_table_has(self, found: ta.comparison.GroupComparison) -> None:
+        drawn = found.plot().to_dict()
+        values = [row for rows in drawn["datasets"].values() for row in rows]
+        means = {row["model"]: row["score"] for row in values if "p_both" in row}
+        assert means == pytest.approx(found.table().set_index("model")["score"].to_dict())
+        assert sum("subject" in row for row in values) == found.scores.size
+        rng = np.random.default_rng(0)
+        noise = rng.normal(size=(8, 6, 24, 9))
+        people = {
+            f"s{s}": {t: noise[s, t] + (t > 2) * SHARED @ rng.normal(size=(4, 9)) for t in range(6)}
+            for s in range(8)
+        }
+        over_time = ta.compare_with_group(people, {"m": SHARED, "n": noise[0, 0]}, permutations=19)
+        drawn = over_time.plot(rows=[("m", "m")]).to_dict()
+        values = [row for rows in drawn["datasets"].values() for row in rows]
+        assert {row["model"] for row in values} == {"m:m"}
+        assert {"3", "4", "5"} <= {row["region"] for row in values if "score" not in row}
+
+
+def test_spread_of_noise_is_that_by_hand() -> None:
+    """Of scores that are sums of a part of the subject, one of the items and one of both."""
+    rng = np.random.default_rng(0)
+    S, D, step = 6, 50_000, 0.5
+    scores = rng.normal(size=S)
+    items, rest = rng.normal(size=(D, 1)), rng.normal(size=(D, S))
+    noisy = scores + step * (0.3 * items + 0.2 * rest)
+    of_subjects = scores.std(ddof=1) / np.sqrt(S)
+    of_items = np.sqrt(0.3**2 + 0.2**2 / S)
+    both = np.sqrt(of_subjects**2 + of_items**2 - 0.2**2 / S)
+    for over, expected in (("subjects", of_subjects), ("items", of_items), ("both", both)):
+        found = spread_of_noise(scores[:, None], noisy[..., None], over=over, step=step, freedom=15.0)
+        assert found.error[0] == pytest.approx(expected, rel=0.02)
+    assert spread_of_noise(scores, noisy, over="items", step=step, freedom=15.0).freedom == 15.0
+    with pytest.raises(InvalidInput, match="over is 'all': expected one of subjects, items, both"):
+        spread_of_noise(scores, noisy, over="all", step=step, freedom=15.0)
 
 
 class TestProfileOfAGroup:
@@ -352,6 +520,43 @@ class TestDistancesAsSystems:
             squareform(crossnobis(runs), checks=False) / d, expected.dissimilarities[0], atol=1e-9
         )
 
+    def test_crossed_poisson_is_rsatoolboxes(self) -> None:
+        """Which takes one direction of two runs only: ours is the mean of both."""
+        rsatoolbox = pytest.importorskip("rsatoolbox")
+        from thinkalike.activations.distance_sources import crossed_poisson
+
+        counts = np.random.default_rng(0).poisson(3.0, size=(2, 6, 5)).astype(float)
+        theirs = []
+        for runs in (counts, counts[::-1]):
+            data = rsatoolbox.data.Dataset(
+                runs.reshape(12, 5),
+                obs_descriptors={"item": np.array(list("abcdef") * 2), "run": np.repeat(["1", "2"], 6)},
+            )
+            made = rsatoolbox.rdm.calc_rdm(data, "poisson_cv", descriptor="item", cv_descriptor="run")
+            theirs.append(made.dissimilarities[0] * 5)
+        np.testing.assert_allclose(
+            squareform(crossed_poisson(counts), checks=False), np.mean(theirs, axis=0), atol=1e-9
+        )
+
+    def test_crossed_poisson_of_equal_conditions_is_0_on_average(self) -> None:
+        from thinkalike.activations.distance_sources import crossed_poisson
+
+        rng = np.random.default_rng(0)
+        rates = np.array([[2.0, 5.0, 9.0], [2.0, 5.0, 9.0], [8.0, 1.0, 4.0]])
+        found = np.array([crossed_poisson(rng.poisson(rates, size=(3, 3, 3))) for _ in range(4000)])
+        error = found[:, 0, 1].std() / np.sqrt(len(found))
+        assert abs(found[:, 0, 1].mean()) < 4 * error
+        assert found[:, 0, 2].mean() > 20 * error
+
+    def test_every_layer_has_residuals_of_its_own(self) -> None:
+        rng = np.random.default_rng(0)
+        runs = {"V1": SUBJECTS[:2], "V2": SUBJECTS[:2, :, :4]}
+        rest = {"V1": rng.normal(size=(50, 9)), "V2": rng.normal(size=(50, 4)) * (1, 2, 3, 4)}
+        both = ta.Activations.from_runs(runs, residuals=rest)
+        for layer, one in runs.items():
+            alone = ta.Activations.from_runs(one, residuals=rest[layer])["runs"]
+            np.testing.assert_allclose(both[layer], alone)
+
     def test_crossnobis_of_equal_conditions_is_0_on_average_and_whitened_too(self) -> None:
         from thinkalike.activations.distance_sources import crossnobis
 
@@ -426,12 +631,37 @@ class TestBadInput:
         with pytest.raises(InvalidInput, match=message):
             ta.Activations.from_distances(rdm)
 
+    def test_distances_given_as_vectors_are_refused(self) -> None:
+        for rdm in (squareform(pdist(SHARED)), squareform(pdist(SHARED)).astype(int)):
+            with pytest.raises(InvalidInput, match=r"'V1' is a matrix of distances.*from_distances"):
+                ta.Activations.from_arrays({"V1": rdm})
+            with pytest.raises(InvalidInput, match="is a matrix of distances"):
+                ta.compare_with_group(SUBJECTS, {"m": rdm})
+        not_distances = squareform(pdist(SHARED)) + np.eye(24)
+        assert ta.Activations.from_arrays({"V1": not_distances}).n_items == 24
+
     def test_rdms_of_other_items(self) -> None:
         with pytest.raises(InvalidInput, match=r"The RDMs of RDM are of \[3, 4\] items"):
             ta.Activations.from_distances({"V1": np.ones(3), "V2": np.ones(6)})
 
+    def test_residuals_of_other_layers_and_distances(self) -> None:
+        runs = {"V1": SUBJECTS[:2], "V2": SUBJECTS[:2, :, :4]}
+        rest = {"V1": np.random.default_rng(0).normal(size=(30, 9))}
+        with pytest.raises(InvalidInput, match="There are no residuals of V2: give those of every layer"):
+            ta.Activations.from_runs(runs, residuals=rest)
+        with pytest.raises(InvalidInput, match="residuals whiten the units, for crossnobis only"):
+            ta.Activations.from_runs(SUBJECTS[:2], residuals=rest["V1"], distance="poisson")
+        with pytest.raises(InvalidInput, match="The residuals are the same in every sample"):
+            ta.Activations.from_runs(SUBJECTS[:2], residuals=np.ones((30, 9)))
+        with pytest.raises(UnknownName, match="There is no cross-validated distance 'poison'"):
+            ta.Activations.from_runs(SUBJECTS[:2], distance="poison")
+        with pytest.raises(InvalidInput, match="counts cannot be below 0"):
+            ta.Activations.from_runs(SUBJECTS[:2], distance="poisson")
+
     def test_runs_that_are_none(self) -> None:
-        with pytest.raises(InvalidInput, match="Got 1 run: crossnobis needs two independent measurements"):
+        with pytest.raises(
+            InvalidInput, match="Got 1 run: cross-validation needs two independent measurements"
+        ):
             ta.Activations.from_runs(SUBJECTS[:1])
         with pytest.raises(
             InvalidInput, match=r"Got runs of shape \(24, 4\): give \(n_runs, n_items, n_units\)"

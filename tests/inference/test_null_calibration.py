@@ -10,8 +10,7 @@ from scipy.stats import spearmanr
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.null_calibration import calibrate, null_values, sentence_orders
-from thinkalike.measures import get_measure
-from thinkalike.measures.pair_forms import PAIR_FORMS
+from thinkalike.measures import get_measure, layer_measures
 
 N = 24
 RNG = np.random.default_rng(0)
@@ -20,7 +19,14 @@ A = [np.hstack([SHARED, RNG.normal(size=(N, k))]) for k in (3, 5)]
 B = [np.hstack([SHARED, RNG.normal(size=(N, k))]) for k in (4, 6, 9)]
 
 
-@pytest.mark.parametrize("measure", [*PAIR_FORMS, "procrustes", "mutual-knn", "pwcca", "cknna", "rsa-rho-a"])
+MATCHING = [
+    name
+    for name in layer_measures()
+    if get_measure(name).matches_items and get_measure(name).needs_extra is None
+]
+
+
+@pytest.mark.parametrize("measure", MATCHING)
 def test_every_entry_is_the_measure_of_reordered_items(measure: str) -> None:
     orders = sentence_orders(None, N, n=3)
     observed, null = null_values(measure, A, B, orders)

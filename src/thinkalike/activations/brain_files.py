@@ -26,8 +26,11 @@ SQUARED = ("squared euclidean", "squared mahalanobis", "crossnobis")
 Array = npt.NDArray[np.generic]
 
 
-def mat_arrays(path: str | Path) -> dict[str, Array]:
-    """The numeric matrices (n_items, n_units) of a MATLAB file, by the names of their variables."""
+def mat_arrays(path: str | Path, *, dimensions: int = 2, needed: bool = True) -> dict[str, Array]:
+    """The arrays of numbers of a MATLAB file that have so many dimensions, by the names of their variables.
+
+    Two are (n_items, n_units), three (n_subjects, n_items, n_units). If `needed`, there must be some.
+    """
     from scipy.io import loadmat
 
     try:
@@ -36,15 +39,17 @@ def mat_arrays(path: str | Path) -> dict[str, Array]:
         found = _hdf5(path)
     except (ValueError, TypeError, OSError, KeyError) as error:
         raise StoreError(f"{path} cannot be read as a MATLAB file ({one_line(error)}).") from error
+    variables = {name: value for name, value in found.items() if not name.startswith("__")}
     matrices = {
         name: value
-        for name, value in found.items()
-        if not name.startswith("__") and getattr(value, "ndim", 0) == 2 and value.dtype.kind in "fiu"
+        for name, value in variables.items()
+        if getattr(value, "ndim", 0) == dimensions and value.dtype.kind in "fiu"
     }
-    if not matrices:
+    if needed and not matrices:
+        has = ", ".join(f"{name} {np.shape(value)}" for name, value in variables.items())
         raise InvalidInput(
-            f"{path} has no matrix of numbers (its variables: {', '.join(k for k in found if k[0] != '_')}): "
-            "save each layer or region as a variable of shape (n_items, n_units)."
+            f"{path} has no matrix of numbers (its variables: {has}): save each layer or region as "
+            "a variable of shape (n_items, n_units)."
         )
     return matrices
 

@@ -11,7 +11,7 @@ are those of items in space. Much does not see c: it goes into the intercept of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import squareform
 
 from thinkalike.activations.store import Activations
-from thinkalike.errors import InvalidInput
+from thinkalike.errors import InvalidInput, UnknownName
 
 Floats = npt.NDArray[np.float64]
 TOLERANCE = 1e-6
@@ -61,24 +61,49 @@ def from_runs(
     *,
     system: str = "runs",
     items: Sequence[str] | None = None,
-    residuals: npt.ArrayLike | None = None,
+    residuals: Any = None,
+    distance: str = "crossnobis",
 ) -> Activations:
-    """Activations whose squared distances are crossnobis, unbiased by noise, up to a constant.
+    """Activations whose squared distances are cross-validated, so unbiased by noise, up to a constant.
 
     Parameters
     ----------
     runs : array (n_runs, n_items, n_units), or a mapping of layers to such; the noise of different runs must
         be independent
-    residuals : array (n_samples, n_units), optional
+    residuals : array (n_samples, n_units), or a mapping of layers to such; optional, for "crossnobis"
         What is left of the measurements after the model of each run. Units are whitened by their covariance,
         shrunk (Ledoit & Wolf 2004).
+    distance : {"crossnobis", "poisson"}
+        "poisson" for counts of spikes; see `crossed_poisson`. Any other is made outside, and given to
+        `from_distances` with `squared=True`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = np.random.default_rng(0).poisson(np.tile(range(1, 7), (2, 9, 1)).swapaxes(1, 2))
+    >>> from_runs(counts, system="neurons", distance="poisson")
+    Activations(neurons: 1 layers × 6 items × 5 units)
     """
+    if distance not in CROSSED:
+        raise UnknownName.among("cross-validated distance", distance, CROSSED)
+    if residuals is not None and distance != "crossnobis":
+        raise InvalidInput(f"residuals whiten the units, for crossnobis only: leave them out for {distance}.")
     given = dict(runs) if hasattr(runs, "keys") else {"runs": runs}
     layers, shifts = {}, {}
     for label, one in given.items():
-        layers[label], shifts[str(label)] = coordinates(crossnobis(one, residuals=residuals))
-    about = {"distances": "crossnobis", "whitened": residuals is not None}
+        rest = {} if residuals is None else {"residuals": _residuals_of(residuals, label)}
+        layers[label], shifts[str(label)] = coordinates(CROSSED[distance](one, **rest))
+    about = {"distances": distance, "whitened": residuals is not None}
     return _activations(layers, system, items, {**about, "added to squared distances": shifts})
+
+
+def _residuals_of(residuals: Any, layer: object) -> npt.ArrayLike:
+    """Those of one layer: units of different layers need not be the same, nor as many."""
+    if not hasattr(residuals, "keys"):
+        return np.asarray(residuals)
+    if layer not in residuals:
+        raise InvalidInput(f"There are no residuals of {layer}: give those of every layer, or of none.")
+    return np.asarray(residuals[layer])
 
 
 def crossnobis(runs: npt.ArrayLike, *, residuals: npt.ArrayLike | None = None) -> Floats:
@@ -87,6 +112,45 @@ def crossnobis(runs: npt.ArrayLike, *, residuals: npt.ArrayLike | None = None) -
     On average 0 for items that are alike, and so negative half of the time (Walther et al. 2016). Not divided
     by the number of units.
     """
+    x = _checked_runs(runs)
+    if residuals is not None:
+        x = x @ noise_whitening(residuals, x.shape[2])
+    x = x - x.mean(axis=1, keepdims=True)
+    return _across_runs(x, x)
+
+
+PRIOR_RATE, PRIOR_WEIGHT = 1.0, 0.1
+"""Added to counts, as rsatoolbox does: a tenth of a run in which every neuron fired once"""
+
+
+def crossed_poisson(runs: npt.ArrayLike) -> Floats:
+    """Cross-validated symmetric divergence of Poisson rates (Schütt et al. 2023), for counts of spikes.
+
+    The mean of (x_i − x_j)^r · (log x_i − log x_j)^s over runs r ≠ s: what is expected of the logarithm of
+    one distribution's likelihood under the other, both ways. On average 0 for items that are alike.
+    """
+    x = _checked_runs(runs)
+    if x.min() < 0:
+        raise InvalidInput(f"The runs hold {x.min():g}: counts cannot be below 0. Use crossnobis.")
+    x = (x + PRIOR_RATE * PRIOR_WEIGHT) / (1 + PRIOR_WEIGHT)
+    return _across_runs(x, np.log(x))
+
+
+CROSSED: dict[str, Callable[..., Floats]] = {"crossnobis": crossnobis, "poisson": crossed_poisson}
+
+
+def _across_runs(a: Floats, b: Floats) -> Floats:
+    """The mean of (a_i − a_j)^r · (b_i − b_j)^s over r ≠ s, of arrays (n_runs, n_items, n_units)."""
+    n_runs = len(a)
+    gram = a.sum(axis=0) @ b.sum(axis=0).T - np.einsum("rid,rjd->ij", a, b)
+    gram /= n_runs * (n_runs - 1)
+    own = np.diag(gram)
+    y = own[:, None] + own[None, :] - gram - gram.T
+    np.fill_diagonal(y, 0.0)
+    return np.asarray(y)
+
+
+def _checked_runs(runs: npt.ArrayLike) -> Floats:
     lengths = [np.shape(one) for one in runs] if np.iterable(runs) else []
     for r, shape in enumerate(lengths):
         if shape[:1] != lengths[0][:1]:
@@ -102,22 +166,16 @@ def crossnobis(runs: npt.ArrayLike, *, residuals: npt.ArrayLike | None = None) -
     x = np.asarray(runs, dtype=np.float64)
     if x.ndim != 3:
         raise InvalidInput(f"Got runs of shape {x.shape}: give (n_runs, n_items, n_units).")
-    n_runs, n_items, n_units = x.shape
+    n_runs, n_items, _ = x.shape
     if n_runs < 2:
-        raise InvalidInput(f"Got {n_runs} run: crossnobis needs two independent measurements of each item.")
+        raise InvalidInput(
+            f"Got {n_runs} run: cross-validation needs two independent measurements of each item."
+        )
     if n_items < 2:
         raise InvalidInput(f"Got {n_items} condition: a distance needs two.")
     if not np.isfinite(x).all():
         raise InvalidInput("The runs hold NaN or infinity: leave out these items or units in every run.")
-    if residuals is not None:
-        x = x @ noise_whitening(residuals, n_units)
-    x = x - x.mean(axis=1, keepdims=True)
-    total = x.sum(axis=0)
-    gram = (total @ total.T - np.einsum("rid,rjd->ij", x, x)) / (n_runs * (n_runs - 1))
-    own = np.diag(gram)
-    y = own[:, None] + own[None, :] - gram - gram.T
-    np.fill_diagonal(y, 0.0)
-    return y
+    return x
 
 
 def noise_whitening(residuals: npt.ArrayLike, n_units: int) -> Floats:
@@ -127,6 +185,10 @@ def noise_whitening(residuals: npt.ArrayLike, n_units: int) -> Floats:
     rest = np.asarray(residuals, dtype=np.float64)
     if rest.ndim != 2 or rest.shape[1] != n_units:
         raise InvalidInput(f"Got residuals of shape {rest.shape}: give (n_samples, {n_units}).")
+    if not np.isfinite(rest).all():
+        raise InvalidInput("The residuals hold NaN or infinity: leave out these samples.")
+    if not np.ptp(rest, axis=0).any():
+        raise InvalidInput("The residuals are the same in every sample: there is no noise to whiten by.")
     values, vectors = np.linalg.eigh(ledoit_wolf(rest)[0])
     return (vectors / np.sqrt(np.maximum(values, values[-1] * 1e-12))) @ vectors.T
 
@@ -177,6 +239,19 @@ def checked_rdm(given: object, *, name: str, squared: bool) -> Floats:
             "may be negative, are squared: squared=True."
         )
     return (D + D.T) / 2
+
+
+def looks_like_distances(matrix: npt.NDArray[np.generic]) -> bool:
+    """Whether what was given as vectors of items is a matrix of distances: square, symmetric, 0 to itself."""
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and len(matrix) >= 3
+    if not square or matrix.dtype.kind not in "fiu" or not matrix.any():
+        return False
+    own = np.asarray(np.diag(matrix), dtype=np.float64)
+    least = TOLERANCE * max(float(matrix.max()), -float(matrix.min()))
+    if not np.abs(own).max() <= least:  # nearly always: vectors, of which no copy is needed
+        return False
+    values = np.asarray(matrix, dtype=np.float64)
+    return bool(np.abs(values - values.T).max() <= least)
 
 
 def _activations(

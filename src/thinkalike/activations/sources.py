@@ -7,11 +7,13 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thinkalike.activations.distance_sources import from_distances, looks_like_distances
 from thinkalike.activations.rows import first_difference
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
@@ -31,7 +33,9 @@ def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli |
     A store of ours brings everything along. Anything else is arrays of shape (n_items, n_units): an `.npz`
     or `.mat` file or a Zarr group (one array per layer), an `.npy` file (one layer), a folder of `.npy` files
     (one per layer, in the order of their names, numbers by value). Then `system` names the system, the
-    file's name if not given, and `stimuli` the rows.
+    file's name if not given, and `stimuli` the rows. Where all arrays of an `.npz`, `.npy` or `.mat` file are
+    matrices of distances (square, symmetric, 0 on the diagonal), they are taken as such: see
+    `Activations.from_distances`. Those with negative values are squared.
     """
     name = str(path)
     place = Path(name)
@@ -41,6 +45,8 @@ def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli |
         from thinkalike.activations.brain_files import mat_arrays
 
         arrays = mat_arrays(place) if place.suffix == ".mat" else _numpy_file(place)
+        if all(looks_like_distances(one) for one in arrays.values()):
+            return _distances(arrays, system or place.stem, stimuli, name)
         return Activations.from_arrays(
             arrays, system=system or place.stem, stimuli=stimuli, metadata={"path": name}
         )
@@ -49,6 +55,14 @@ def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli |
             _numpy_folder(place), system=system or place.name, stimuli=stimuli, metadata={"path": name}
         )
     return _zarr(name, system=system, stimuli=stimuli)
+
+
+def _distances(arrays: Mapping[Any, Any], system: str, stimuli: Stimuli | None, path: str) -> Activations:
+    items = None if stimuli is None else [str(item) for item in stimuli.items.index]
+    squared = any(one.min() < 0 for one in arrays.values())
+    made = from_distances(arrays, system=system, items=items, squared=squared)
+    digest = None if stimuli is None else stimuli.digest
+    return replace(made, stimuli_digest=digest, metadata={**made.metadata, "path": path, "squared": squared})
 
 
 def from_xarray(
@@ -218,6 +232,22 @@ def _numpy_file(path: Path) -> dict[object, np.ndarray]:
         raise StoreError(
             f"{path} cannot be read as arrays of numbers ({one_line(error)}): save it again."
         ) from error
+
+
+def stacked_arrays(path: str | Path) -> dict[Any, np.ndarray]:
+    """The arrays of three dimensions of an `.npy`, `.npz` or `.mat` file: all subjects in one; else none.
+
+    That of an `.npy` file, which names no region, is called "all".
+    """
+    place = Path(path)
+    if place.suffix == ".mat":
+        from thinkalike.activations.brain_files import mat_arrays
+
+        return dict(mat_arrays(place, dimensions=3, needed=False))
+    if place.suffix not in (".npy", ".npz"):
+        return {}
+    stacks = {name: one for name, one in _numpy_file(place).items() if one.ndim == 3}
+    return {"all": stacks[place.stem]} if stacks and place.suffix == ".npy" else stacks
 
 
 def _numpy_folder(folder: Path) -> dict[object, np.ndarray]:

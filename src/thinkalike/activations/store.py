@@ -181,6 +181,7 @@ class Activations(Mapping[Layer, "Array"]):
             raise InvalidInput(f"The items of {system} are not unique: each row needs an id of its own.")
         for label, matrix in matrices.items():
             refuse_nonfinite(matrix, layer=label, items=names, system=system)
+            _refuse_distances(matrix, label)
         return cls(
             system=system,
             layers=tuple(matrices),
@@ -280,6 +281,17 @@ def _matrix(name: object, array: object) -> Array:
                 "subtract the mean of every unit, or change the scale, first."
             )
     return matrix
+
+
+def _refuse_distances(matrix: Array, label: object) -> None:
+    """Rows of a matrix of distances would pass for vectors, and give other numbers than the distances do."""
+    from thinkalike.activations.distance_sources import looks_like_distances
+
+    if looks_like_distances(matrix):
+        raise InvalidInput(
+            f"Layer {label!r} is a matrix of distances (square, symmetric, 0 on the diagonal), not vectors "
+            "of items: give it to ta.Activations.from_distances."
+        )
 
 
 def _loses_geometry(given: npt.NDArray[np.float64], rounded: Array) -> bool:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from thinkalike.types import Value
 
 GIVEN = (
-    "Subjects: one .npy file of (subjects, items, units), or a file of arrays for each; NAME=FILE names one."
+    "Subjects: one .npy, .npz or .mat file of arrays (subjects, items, units), each a region, or a file of "
+    "arrays for each subject; NAME=FILE names one."
 )
 
 
@@ -63,12 +64,15 @@ def group(
     over: Annotated[
         str | None,
         typer.Option(
-            help="What ranges are about: other subjects, other items, or both.", show_default="both"
+            help="What ranges are about: other subjects, other items, or both.",
+            show_default="both; subjects where a measure has no range over items",
         ),
     ] = None,
     clusters: Annotated[
         bool,
-        typer.Option("--clusters", help="Regions are times: also find times at which a layer is above 0."),
+        typer.Option(
+            "--clusters", help="Regions are times: also find times at which a layer is better than chance."
+        ),
     ] = False,
     pooling: Pooling = None,
     site: Site = None,
@@ -92,8 +96,8 @@ def group(
     only_with(bool(named), "with models", measure=measure, permutations=permutations, **extraction)
     only_with(bool(named), "with models", clusters=clusters or None)
     only_with(stimuli is not None, "with --stimuli", features=features, drop=drop, kind=kind, column=column)
-    about = over or BOTH
-    check_over(about)
+    if over is not None:
+        check_over(over)
     if stimuli is None and not named:
         raise InvalidInput("A profile of the group needs the features of the items: give --stimuli FILE.")
     shown = None
@@ -106,7 +110,7 @@ def group(
         if shown is not None and not named:
             profile = profile_group(people, shown, **asked(steps=step, seed=seed))
             profile.save(folder)
-            _show_profile(profile, about)
+            _show_profile(profile, over or BOTH)
         else:
             found = compare_with_group(
                 people,
@@ -121,7 +125,7 @@ def group(
                 ),
             )
             found.save(folder)
-            _show(found, about, clusters=clusters)
+            _show(found, over or found.widest, clusters=clusters)
         typer.echo(f"\nTables: {folder}")
 
     files = [Path(source) for source in parse_systems(subjects).values()]
@@ -139,23 +143,24 @@ def _people(texts: list[str]) -> Value:
             raise InvalidInput(
                 f"{source} is no file of arrays that is there: give .npy, .npz, .mat or .zarr."
             )
-    loaded = {name: _loaded(source) for name, source in named.items()}
-    first = next(iter(loaded.values()))
-    if len(loaded) == 1 and getattr(first, "ndim", 2) == 3:
-        return first
-    return loaded
+    sources = list(named.values())
+    everyone = _everyone(sources[0]) if len(sources) == 1 else None
+    return named if everyone is None else everyone
 
 
-def _loaded(source: str) -> Value:
-    """An .npy file as the one region of a subject, or all subjects; other files name their regions."""
-    if not source.endswith(".npy"):
-        return source
-    import numpy as np
+def _everyone(source: str) -> Value:
+    """Subject → region → array, of one file with all subjects; None for a file of one subject."""
+    from thinkalike.activations.sources import stacked_arrays
 
-    try:
-        return np.load(source, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidInput(f"{source} cannot be read as an array: {error}") from error
+    stacks = stacked_arrays(source)
+    if not stacks:
+        return None
+    n = {len(one) for one in stacks.values()}
+    if len(n) > 1:
+        raise InvalidInput(
+            f"The arrays of {source} have {', '.join(map(str, sorted(n)))} subjects: give all of each."
+        )
+    return {f"subject {k + 1}": {region: one[k] for region, one in stacks.items()} for k in range(n.pop())}
 
 
 def _range(row: pd.Series, name: str) -> str:
@@ -167,7 +172,7 @@ def _range(row: pd.Series, name: str) -> str:
 def _show(found: GroupComparison, over: str, *, clusters: bool) -> None:
     from math import isnan
 
-    from thinkalike.cli.tables import show_table
+    from thinkalike.cli.tables import show_notes, show_table
     from thinkalike.wording import number
 
     rows = [
@@ -176,18 +181,22 @@ def _show(found: GroupComparison, over: str, *, clusters: bool) -> None:
             str(row["model"]),
             _range(row, "score"),
             f"{number(row['ceiling_lower'])} to {number(row['ceiling_upper'])}",
-            "–" if isnan(row["p_both"]) else f"{row['p_both']:.3f}",
+            number(row["chance"]),
+            "–" if isnan(row["p_both"]) else f"{row['p_both']:.2g}",
         ]
         for _, row in found.table(over=over).iterrows()
     ]
-    columns = ("region", "model", f"{found.measure} (95 % over {over})", "ceilings", "p over both")
-    title = f"{len(found.subjects)} subjects, {found.n_items or '–'} items"
+    columns = ("region", "model", f"{found.measure} (95 % over {over})", "ceilings", "chance", "p over both")
+    title = f"{len(found.subjects)} subjects, {found.n_items} items"
     show_table(columns, rows, names=("region", "model"), title=title)
     typer.echo(f"Ceilings: {found.settings['ceilings']}.")
+    show_notes(found.cautions())
     for system, layer in found.rows if clusters else ():
         for one in found.clusters(system, layer):
             first, last = found.regions[one.start], found.regions[one.stop - 1]
-            typer.echo(f"{system}:{layer} is above 0 from {first} to {last} (p = {one.p:.3f}, corrected).")
+            typer.echo(
+                f"{system}:{layer} is better than chance from {first} to {last} (p = {one.p:.3f}, corrected)."
+            )
 
 
 def _show_profile(found: GroupProfile, over: str) -> None:

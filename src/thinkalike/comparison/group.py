@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,18 +16,31 @@ from scipy.stats import t as student
 from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
+from thinkalike.inference.added_noise import STEP
 from thinkalike.inference.over_subjects import (
     BOTH,
     Cluster,
+    Spread,
     check_over,
     cluster_test,
     p_over_subjects,
     spread,
+    spread_of_noise,
 )
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.provenance import versions
 from thinkalike.saving import RESULT, Kept, read_result, write_result
-from thinkalike.types import Chart, Facts
+from thinkalike.types import Facts
+from thinkalike.wording import listed, number, p_text
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MOST_LINES = 30
+"""Rows that are printed; all are in the table"""
+FEWEST_ITEMS = 8
+"""From so many on there are ranges over items"""
+RANGES_OVER = {"both": "other subjects and items", "subjects": "other subjects", "items": "other items"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,14 +54,21 @@ class GroupComparison(Kept):
     regions : names of the layers of the subjects: areas, or points in time
     rows : (system, layer) of the models
     scores : (n_subjects, n_regions, n_rows)
+    above : (n_subjects, n_regions, n_rows) how much better than chance: than the mean over other orders of
+        the items; for "features" of τ_w of strengths. NaN where nothing says what chance gives
     ceiling_lower, ceiling_upper : (n_regions,) means over subjects; NaN where the measure has none
     p_items : (n_regions, n_rows) from other orders of the models' items, or of their features for "features"
+    n_items : how many items there are
+    kind : whether a larger score is more alike ("similarity") or less ("distance")
     without : (n_left_out, n_subjects, n_regions, n_rows) the scores without parts of the items; optional
     parts : how many parts the items were dealt into
+    noisy : (n_draws, n_subjects, n_regions, n_rows) instead of `without`, for "features": the scores with the
+        noise of the items added
+    freedom : degrees of freedom that this noise is known with
     least_p : (n_regions, n_rows) the smallest p that other orders of the items can give; optional. Large
         for few items, and for models that take many items for one
     threshold : (n_regions, n_rows) the mean score that 95 % of the orders stay below; optional
-    n_items : how many items there are
+    untested : sentences that say why some rows or regions have no p
     settings : what changed the numbers, by name
 
     Examples
@@ -67,14 +90,19 @@ class GroupComparison(Kept):
     regions: tuple[Layer, ...]
     rows: tuple[Row, ...]
     scores: Floats = field()
+    above: Floats = field()
     ceiling_lower: Floats = field()
     ceiling_upper: Floats = field()
     p_items: Floats = field()
+    n_items: int
+    kind: Literal["similarity", "distance"] = "similarity"
     without: Floats | None = field(default=None)
     parts: int | None = None
+    noisy: Floats | None = field(default=None)
+    freedom: float | None = None
     least_p: Floats | None = field(default=None)
     threshold: Floats | None = field(default=None)
-    n_items: int | None = None
+    untested: tuple[str, ...] = ()
     settings: Facts = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -83,18 +111,87 @@ class GroupComparison(Kept):
             f"{len(self.rows)} layers of models)"
         )
 
-    def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
-        """The mean score of every layer with its range and, as a tick, the lower ceiling of the region."""
-        from thinkalike.charts.range_charts import ranges
-        from thinkalike.charts.theme import get_theme, themed
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
 
-        data = self.table(over=over).rename(
-            columns={"model": "name", "region": "panel", "score": "value", "ceiling_lower": "tick"}
-        )
-        data["panel"] = data["panel"].map(str)
-        title = f"{len(self.subjects)} subjects, ranges over {over}"
-        kept = data[["name", "panel", "value", "low", "high", "tick"]]
-        return themed(ranges(kept, label=self.measure, title=title, theme=get_theme(theme)), get_theme(theme))
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.measure} of {len(self.subjects)} subjects with models, {self.n_items} items"
+        over = self.widest
+        rows = self.table(over=over)
+        for _, row in rows[:MOST_LINES].iterrows():
+            said = [f"{number(row['score'])} ({number(row['low'])} to {number(row['high'])})"]
+            said += [f"chance {number(row['chance'])}"] if np.isfinite(row["chance"]) else []
+            said += [f"ceilings {number(row['ceiling_lower'])} to {number(row['ceiling_upper'])}"]
+            yield f"  {row['region']} · {row['model']}: {', '.join([*said, p_text(row['p_both'])])}"
+        if len(rows) > MOST_LINES:
+            yield f"  … and {len(rows) - MOST_LINES} more in table()"
+        yield f"Ranges of 95 % over {RANGES_OVER[over]}; p is the larger of those over subjects and items."
+        yield f"Ceilings: {self.settings['ceilings']}."
+        yield from self.cautions()
+
+    def cautions(self) -> tuple[str, ...]:
+        """What these numbers cannot say, in sentences."""
+        said = list(self.untested)
+        if len(self.subjects) < 2:
+            said.append("There is one subject: nothing is known about others, and there are no ceilings.")
+        if not self.has_item_ranges:
+            why = "only measures that do not move with the number of items have one (docs/certainty.md)"
+            if self.measure == "features":
+                why = "no items were left out (resamples)"
+            elif self.n_items < FEWEST_ITEMS:
+                why = f"there are fewer than {FEWEST_ITEMS}"
+            said.append(f"{self.measure} has no range over other items: {why}.")
+        if self.least_p is None:
+            return tuple(said)
+        if np.isnan(self.least_p).all():
+            said.append(
+                f"{self.measure} does not ask which item is which, so nothing is held against chance."
+            )
+        stuck = {
+            row_name(row) for row, p in zip(self.rows, self.least_p.max(axis=0), strict=True) if p > 0.05
+        }
+        if stuck:
+            said.append(
+                f"No p of {listed(sorted(stuck))} could be 0.05 with these items, whatever the score: more "
+                "items are needed, or a model that tells more of them apart (limits())."
+            )
+        return tuple(said)
+
+    def plot(self, *, rows: Sequence[Row] | None = None, theme: str = "light") -> alt.HConcatChart:
+        """Scores with their ranges and ceilings; over regions in their order, as times, where they are many.
+
+        Parameters
+        ----------
+        rows : layers of models to show. When None all, or over many regions the eight that score best.
+        """
+        from thinkalike.comparison.group_plot import group_chart
+        from thinkalike.comparison.plots import draw
+
+        shown = None if rows is None else [find_row(self.rows, *row) for row in rows]
+        return draw(partial(group_chart, shown=shown), self, theme=theme)
+
+    @property
+    def chance(self) -> Floats:
+        """(n_regions, n_rows) what unrelated models score: the mean over other orders of the items.
+
+        NaN where other orders change nothing, and for "features", whose chance is that of strengths.
+        """
+        if self.measure == "features":
+            return np.full(self.p_items.shape, np.nan)
+        sign = -1.0 if self.kind == "distance" else 1.0
+        return np.asarray((self.scores - sign * self.above).mean(axis=0))
+
+    @property
+    def has_item_ranges(self) -> bool:
+        """Whether there are ranges over other items."""
+        return self.without is not None or self.noisy is not None
+
+    @property
+    def widest(self) -> str:
+        """What the widest ranges that there are speak of: "both", "subjects", or "items" for one subject."""
+        if len(self.subjects) < 2:
+            return "items"
+        return "both" if self.has_item_ranges else "subjects"
 
     def table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region and layer: the mean score with its range, ceilings, and p over both and each.
@@ -107,9 +204,9 @@ class GroupComparison(Kept):
         check_over(over)
         mean = self.scores.mean(axis=0)
         low = high = np.full_like(mean, np.nan)
-        if over == "subjects" or self.without is not None:
-            low, high = spread(self.scores, self.without, over=over, parts=self.parts).range(mean)
-        p_subjects = p_over_subjects(self.scores) if len(self.subjects) > 1 else np.full_like(mean, np.nan)
+        if over == "subjects" or self.has_item_ranges:
+            low, high = self._range(mean, over)
+        p_subjects = p_over_subjects(self.above)
         upper = self.ceiling_upper[:, None] + np.zeros_like(mean)
         lower = self.ceiling_lower[:, None] + np.zeros_like(mean)
         columns = {
@@ -118,6 +215,7 @@ class GroupComparison(Kept):
             "score": mean.ravel(),
             "low": low.ravel(),
             "high": high.ravel(),
+            "chance": self.chance.ravel(),
             "ceiling_lower": lower.ravel(),
             "ceiling_upper": upper.ravel(),
             "p_subjects": p_subjects.ravel(),
@@ -164,26 +262,48 @@ class GroupComparison(Kept):
         The same subjects and items are in both, so that what they share cancels.
         """
         a, b = find_row(self.rows, *first), find_row(self.rows, *second)
-        apart = self.scores[..., a] - self.scores[..., b]
-        without = None if self.without is None else self.without[..., a] - self.without[..., b]
-        found, mean = spread(apart, without, over=over, parts=self.parts), apart.mean(axis=0)
+
+        def apart(values: Floats) -> Floats:
+            return values[..., a] - values[..., b]
+
+        found, mean = self._spread(over, apart), apart(self.scores).mean(axis=0)
         low, high = found.range(mean)
         p = 2 * student.sf(np.abs(mean) / np.maximum(found.error, 1e-300), found.freedom)
         return pd.DataFrame(
             {"region": list(self.regions), "difference": mean, "low": low, "high": high, "p": p}
         )
 
+    def _spread(self, over: str, of: Callable[[Floats], Floats]) -> Spread:
+        """Of a function of the scores of the rows, which are the last axis."""
+        if self.noisy is not None and self.freedom is not None:
+            scores, noisy = of(self.scores), of(self.noisy)
+            return spread_of_noise(scores, noisy, over=over, step=STEP, freedom=self.freedom)
+        without = None if self.without is None else of(self.without)
+        return spread(of(self.scores), without, over=over, parts=self.parts)
+
+    def _range(self, mean: Floats, over: str) -> tuple[Floats, Floats]:
+        low, high = self._spread(over, lambda values: values).range(mean)
+        if self.measure == "features":  # τ_w lies in [−1, 1]
+            low, high = np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+        return low, high
+
     def limits(self) -> pd.DataFrame:
         """A row per region and layer: what so few items can show, and how many would show the score found.
 
         `threshold` is the mean score from which p over items is 0.05 or less. By chance RSA and CKA vary as
-        one over the number of items, so that a score s would reach it with about n · threshold / s items
-        (`items_needed`; infinite if s is not above 0).
+        one over the number of items, so that a score that is s above chance would reach a threshold t above
+        chance with about n · t / s items (`items_needed`; infinite if s is not above 0, NaN for measures that
+        vary in other ways).
         """
-        if self.threshold is None or self.n_items is None or self.least_p is None:
+        if self.threshold is None or self.least_p is None:
             raise InvalidInput(f"{self.measure} is not held against other orders of the items: no limits.")
         mean = self.scores.mean(axis=0)
-        ratio = np.divide(self.threshold, mean, out=np.full_like(mean, np.inf), where=mean > 0)
+        above = mean - self.chance
+        ratio = np.divide(
+            self.threshold - self.chance, above, out=np.full_like(mean, np.inf), where=above > 0
+        )
+        if self.kind == "distance" or not self.measure.startswith(("rsa", "cka")):
+            ratio = np.full_like(mean, np.nan)
         return pd.DataFrame(
             {
                 "region": np.repeat(np.array(self.regions, dtype=object), len(self.rows)),
@@ -198,9 +318,14 @@ class GroupComparison(Kept):
         )
 
     def clusters(self, system: str, layer: Layer, *, n_flips: int = 2_000, seed: int = 0) -> list[Cluster]:
-        """Neighbouring regions, in their order (times), where subjects score above 0 with a layer.
+        """Neighbouring regions, in their order (times), where subjects score better than chance with a layer.
 
         Corrected for having looked everywhere, by flipping the signs of whole subjects.
         """
-        found = self.scores[:, :, find_row(self.rows, system, layer)]
+        found = self.above[:, :, find_row(self.rows, system, layer)]
+        if np.isnan(found).any():
+            raise InvalidInput(
+                f"{self.measure} of {system}:{layer} cannot be held against chance in every region, so there "
+                "are no clusters: use another measure, or fewer regions."
+            )
         return cluster_test(found, n_flips=n_flips, seed=seed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations as every_order
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,14 @@ from thinkalike.activations.conversion import (
 from thinkalike.activations.rows import counted
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.geometry_similarity import layer_measure, layers_of
-from thinkalike.comparison.group import GroupComparison
+from thinkalike.comparison.group import FEWEST_ITEMS, GroupComparison
 from thinkalike.comparison.group_ceilings import WORDS, measure_ceilings, way_of
-from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.profiling import plan_profiles, profile
+from thinkalike.comparison.group_features import compare_by_features
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import left_out
 from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.null_calibration import null_values, sentence_orders
-from thinkalike.inference.over_subjects import Ceilings
-from thinkalike.inference.relabelling import relabelled_taus, relabellings
-from thinkalike.inference.weighted_tau import tau
-from thinkalike.labels import Floats, row_name
+from thinkalike.labels import row_name
 from thinkalike.measures.measure import Measure
 from thinkalike.options import whole_number
 from thinkalike.pairs.preprocessing import Preprocessing, prepare_steps
@@ -99,7 +96,7 @@ def compare_with_group(
     if measure == "features":
         if shown is None:
             raise InvalidInput("measure='features' needs the features of the items: give stimuli.")
-        return _by_features(people, systems, shown, seed=seed, steps=steps, **settings)
+        return compare_by_features(people, systems, shown, seed=seed, steps=steps, **settings)
     if settings:
         raise InvalidInput(f"{next(iter(settings))} is a setting of measure='features': leave it out.")
     prepared = prepare_steps(steps, shown)
@@ -135,8 +132,9 @@ def _by_geometry(
     by_sentence = stimuli is not None and "sentence" in stimuli.items
     clusters = stimuli.items["sentence"].to_numpy() if stimuli is not None and by_sentence else None
     orders = item_orders(clusters, n_items, n=n_orders, seed=seed)
-    kept = list(left_out(clusters, n_items, seed=seed)) if has_range(measure.name) and n_items >= 8 else []
-    scores, without, p_items, ends, thresholds, least = [], [], [], [], [], []
+    ranged = has_range(measure.name) and n_items >= FEWEST_ITEMS
+    kept = list(left_out(clusters, n_items, seed=seed)) if ranged else []
+    scores, without, p_items, ends, thresholds, least, above = [], [], [], [], [], [], []
     for region in regions:
         layers = [steps(one[region]) for one in people]
         called = [f"{one.system}:{region}" for one in people]
@@ -148,11 +146,14 @@ def _by_geometry(
             unmoved = (np.abs(null - observed) < 1e-6).all(axis=1)  # items that a model takes for one
             least.append((1 + unmoved.sum(axis=0)) / (1 + len(orders)))
             thresholds.append(sign * np.quantile(sign * null.mean(axis=1), 0.95, axis=0))
+            chance = (observed + null.sum(axis=0)) / (1 + len(orders))  # the given order is one of all
+            above.append(sign * (observed - chance))
         else:
             observed = measure.matrix(layers, models, names_a=called, names_b=names)
             p_items.append(np.full(len(models), np.nan))
             thresholds.append(np.full(len(models), np.nan))
             least.append(np.full(len(models), np.nan))
+            above.append(np.full_like(observed, np.nan))
         scores.append(observed)
         if kept:
             found = left_out_matrices(measure.name, [*layers, *models], kept, seed=seed)
@@ -164,15 +165,17 @@ def _by_geometry(
         tuple(regions),
         rows,
         np.stack(scores, axis=1),
+        np.stack(above, axis=1),
         np.array([end.lower.mean() for end in ends]),
         np.array([end.upper.mean() for end in ends]),
         np.stack(p_items),
-        np.stack(without, axis=2) if kept else None,
-        len(kept) or None,
-        np.stack(least),
-        np.stack(thresholds),
         n_items,
-        {
+        kind=measure.kind,
+        without=np.stack(without, axis=2) if kept else None,
+        parts=len(kept) or None,
+        least_p=np.stack(least),
+        threshold=np.stack(thresholds),
+        settings={
             "permutations": len(orders),
             "seed": seed,
             "ceilings": WORDS[way_of(measure)],
@@ -190,73 +193,14 @@ def item_orders(
     return sentence_orders(clusters, n_items, n=n, seed=seed)
 
 
-def _by_features(
-    people: list[Activations], systems: list[Activations], stimuli: Stimuli, *, seed: int, **settings: Any
-) -> GroupComparison:
-    plan = plan_profiles(stimuli, resamples=20, seed=seed, **settings)
-    ours, theirs = ([profile(one, stimuli, plan=plan) for one in some] for some in (people, systems))
-    rows = tuple((one.system, layer) for one in systems for layer in one.layers)
-
-    def taus(of: Callable[[Profile], Floats]) -> Floats:
-        """τ_w (…, n_subjects, n_regions, n_rows) from importances (…, n_layers, n_features)."""
-        a = np.stack([of(one) for one in ours], axis=-3)
-        b = np.concatenate([of(one) for one in theirs], axis=-2)
-        return tau(a[..., :, None, :], b[..., None, None, :, :])
-
-    importance = np.stack([one.mean_importance for one in ours])
-    ends = [_tau_ceilings(importance[:, r]) for r in range(importance.shape[1])]
-    strong = np.stack([_strengths(one) for one in ours])
-    models = np.concatenate([_strengths(one) for one in theirs])
-    orders = relabellings(importance.shape[-1], seed=seed)
-    return GroupComparison(
-        "features",
-        tuple(one.system for one in people),
-        tuple(people[0].layers),
-        rows,
-        taus(lambda one: one.mean_importance),
-        np.array([end.lower.mean() for end in ends]),
-        np.array([end.upper.mean() for end in ends]),
-        np.stack([_p_of_strengths(strong[:, r], models, orders) for r in range(strong.shape[1])]),
-        taus(lambda one: one.replicates.importance if one.replicates else np.empty(0)),
-        ours[0].replicates.parts if ours[0].replicates is not None else None,
-        settings={
-            **plan.settings,
-            "p_items": "relabelled strengths",
-            "ceilings": WORDS["mean subject"],
-        },
-    )
-
-
-def _strengths(one: Profile) -> Floats:
-    """Mean over folds, (n_layers, n_features)."""
-    assert one.strengths is not None
-    return np.asarray(np.nanmean(one.strengths, axis=1))
-
-
-def _p_of_strengths(subjects: Floats, models: Floats, orders: npt.NDArray[np.int64]) -> Floats:
-    """p of the mean τ_w of strengths over subjects, the features of a model relabelled for all together."""
-    means = np.concatenate([part.mean(axis=1) for part in relabelled_taus(subjects, models, orders)])
-    return (means >= means[0] - 1e-12).mean(axis=0)
-
-
-def _tau_ceilings(importance: Floats) -> Ceilings:
-    """τ_w of each subject's importances (n_subjects, n_features) with the means of all, and of the others."""
-    S = len(importance)
-    unknown = np.full(S, np.nan)
-    if S < 2:
-        return Ceilings(unknown, unknown)
-    total = importance.sum(axis=0)
-    others = (total - importance) / (S - 1)
-    return Ceilings(tau(importance, others), tau(importance, np.broadcast_to(total / S, importance.shape)))
-
-
 def group_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activations]:
     """The subjects of a group, checked: the same items and regions in all, answers to `stimuli` if given."""
     if not isinstance(subjects, (Mapping, Activations)) and hasattr(subjects, "ndim"):
         if subjects.ndim != 3:
             raise InvalidInput(
                 f"Got subjects of shape {tuple(subjects.shape)}: give (n_subjects, n_items, n_units), or a "
-                "mapping of subjects to arrays (n_items, n_units)."
+                "mapping of subjects to arrays (n_items, n_units), or to Activations.from_runs for repeated "
+                "measurements."
             )
         subjects = {f"subject {k + 1}": one for k, one in enumerate(subjects)}
     if isinstance(subjects, Activations):
@@ -282,14 +226,13 @@ def group_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activatio
 
 
 def _regions(one: Value, name: str) -> Activations:
-    """A subject's only region is called the same in all subjects."""
+    """A subject's only region is called the same in all subjects, if nothing but the subject names it."""
     if not isinstance(one, Activations):
         one = open_activations(one, name)
     if not isinstance(one, Activations):
         raise InvalidInput(f"{name} is {type(one).__name__}: give arrays or Activations for every subject.")
-    if one.layers == (name,):
-        one = Activations.from_arrays({"all": one[name]}, system=name, items=one.item_names)
-    return one
+    of_npy = len(one.layers) == 1 and str(one.metadata.get("path", "")).endswith(".npy")
+    return replace(one, layers=("all",)) if of_npy or one.layers == (name,) else one
 
 
 def _check_items(first: Activations, others: Sequence[object], stimuli: Stimuli | None) -> None:

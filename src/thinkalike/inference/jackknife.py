@@ -105,7 +105,12 @@ def reaching_up(value: Floats, found: Range) -> Range:
 
 
 def quantile(level: float, n: int, *, parts: int, sentences: int | None = None) -> float:
-    r"""Student's quantile for a range of `level` whose error rests on `n` values, from one deal or several.
+    r"""Student's quantile for a range of `level` whose error rests on `n` values (`degrees_of_freedom`)."""
+    return float(student.ppf((1 + level) / 2, degrees_of_freedom(n, parts=parts, sentences=sentences)))
+
+
+def degrees_of_freedom(n: int, *, parts: int, sentences: int | None = None) -> float:
+    r"""Those of an error that rests on `n` values, from one deal or several.
 
     One deal of the N sentences into G parts has G − 1 degrees of freedom, all deals together have N − 1, and
     the mean over D deals those that its variance has for normal data:
@@ -113,7 +118,7 @@ def quantile(level: float, n: int, *, parts: int, sentences: int | None = None) 
     """
     whole = 1 / (max(parts, sentences or parts) - 1)
     deals = max(n / parts, 1.0)
-    return float(student.ppf((1 + level) / 2, 1 / (whole + (1 / (parts - 1) - whole) / deals)))
+    return 1 / (whole + (1 / (parts - 1) - whole) / deals)
 
 
 def jackknife_error(without: Floats, *, parts: int) -> Floats:

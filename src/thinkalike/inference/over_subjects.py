@@ -6,13 +6,17 @@ are pseudo-values in a table of subjects × parts. Both are drawn at random, so 
     V_subjects + V_items − V_rest
 
 of its row means, of its column means, and of what is left of the cells, each over its number (the last was
-counted twice). What is tested is that the mean is above 0: by Student's t over subjects, by other orders of
-the items of the model over items, and for both by whichever p is larger.
+counted twice). What is tested is that the mean is better than chance: by Student's t over subjects, by other
+orders of the items of the model over items, and for both by whichever p is larger.
 
 Means over folds of held-out items, as importances are, need no pseudo-values: p_sg is the value of fold g,
 whose items no other fold is judged on. Nor should they have any: without some of the items an importance
 changes by more than its share, and where it is near 0 the variance of pseudo-values is three to five times
 too large.
+
+τ_w jumps, and has no pseudo-values either. There the columns are the scores with the noise of the items added
+once more, `step` times as large as it is (`inference.added_noise`), and V_items and V_rest are those of the
+draws, over step².
 """
 
 from __future__ import annotations
@@ -115,9 +119,35 @@ def spread_of_folds(values: Floats, *, over: str) -> Spread:
     return Spread(np.sqrt(total), np.maximum(freedom, np.minimum(S, G) - 1.0))
 
 
+def spread_of_noise(scores: Floats, noisy: Floats, *, over: str, step: float, freedom: float) -> Spread:
+    """The same for what jumps, from scores (n_draws, n_subjects, ...) with the noise of the items added.
+
+    Parameters
+    ----------
+    step : how large the added noise is, as a share of that of the items
+    freedom : degrees of freedom that the noise is known with
+    """
+    check_over(over)
+    if over == "subjects":
+        return spread(scores, None, over=over)
+    S, shape = len(scores), scores.shape[1:]
+    of_draws = noisy.mean(axis=1, keepdims=True)
+    by_item = of_draws.var(axis=0, ddof=1)[0] / step**2
+    if over == "items":
+        return Spread(np.sqrt(by_item), np.full(shape, freedom))
+    by_subject = spread(scores, None, over="subjects").error ** 2
+    rest = noisy - of_draws - noisy.mean(axis=0) + noisy.mean(axis=(0, 1))
+    in_both = (rest**2).sum(axis=(0, 1)) / ((S - 1) * (len(noisy) - 1)) / S / step**2
+    total = np.maximum(by_subject + by_item - in_both, np.maximum(by_subject, by_item))
+    of_both = total**2 / np.maximum(by_subject**2 / (S - 1) + by_item**2 / freedom, 1e-300)
+    return Spread(np.sqrt(total), np.maximum(of_both, min(S - 1.0, freedom)))
+
+
 def p_over_subjects(scores: Floats) -> Floats:
-    """One-sided p that the mean over subjects (axis 0) is above 0, by Student's t."""
+    """One-sided p that the mean over subjects (axis 0) is above 0, by Student's t; NaN for one subject."""
     S = len(scores)
+    if S < 2:
+        return np.full(scores.shape[1:], np.nan)
     error = scores.std(axis=0, ddof=1) / np.sqrt(S)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = scores.mean(axis=0) / error
