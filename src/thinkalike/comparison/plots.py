@@ -168,10 +168,12 @@ def explanation_chart(explanation: Explanation, theme: Theme) -> alt.HConcatChar
     order = [readable(name) for name in tables.colour_order(explanation.features, both)]
     names = row_name(explanation.a), row_name(explanation.b)
     features = [readable(name) for name in explanation.features]
-    scatter = pd.DataFrame({"feature": features, "a": both[0], "b": both[1]})
+    matters = tables.important_in_one(both[0], both[1])
+    scatter = pd.DataFrame({"feature": features, "a": both[0], "b": both[1], "matters": matters})
     parts = [*explanation.contributions, explanation.tau]
-    matters = [*tables.important_in_one(both[0], both[1]), True]
-    bars = pd.DataFrame({"feature": [*features, tables.TOTAL], "contribution": parts, "matters": matters})
+    bars = pd.DataFrame(
+        {"feature": [*features, tables.TOTAL], "contribution": parts, "matters": [*matters, True]}
+    )
     return alt.hconcat(
         scatter_chart(scatter, names, order, theme),
         pair.contribution_bars(
