@@ -114,6 +114,9 @@ def test_formulas_become_mathml() -> None:
     assert made.startswith("<p>So <math")
     assert "&lt;" in made or "&#x0003C;" in made
     assert "arithmatex" not in made
+    assert fill("<p title='τ_w'>τ_w, <code>τ_w</code></p>") == (
+        "<p title='τ_w'>τ<sub>w</sub>, <code>τ_w</code></p>"
+    )
     assert 'display="block"' in fill('<div class="arithmatex">\\[\\sum_i x_i\\]</div>')
 
 

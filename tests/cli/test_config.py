@@ -7,7 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from thinkalike.cli import app
 from thinkalike.cli.boundary import run
 from thinkalike.cli.config import in_front
 
@@ -99,3 +101,13 @@ def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_it_may_stand_anywhere() -> None:
     assert in_front(["compare", "a", "--config", "f", "b"]) == ["--config", "f", "compare", "a", "b"]
     assert in_front(["compare", "--config"]) == ["--config", "compare"]
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_every_command_reads_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text("no_such_option = 1", encoding="utf-8")
+    assert run([command, "--config", str(file)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"option of `thinkalike {command}`" in told
+    assert "no_such_option" in told
