@@ -44,7 +44,9 @@ def layers(found: Found) -> str:
             ),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    shown = f"{found['items']} words, {len(found['features'])} features; load of the machine {found['load']:.0f}."
+    shown = (
+        f"{found['items']} words, {len(found['features'])} features; load of the machine {found['load']:.0f}."
+    )
     return "\n".join([*lines, "", shown])
 
 
@@ -58,7 +60,10 @@ def features(found: Found) -> str:
     for k, feature in enumerate(found["features"]):
         cells = [feature.replace("_", " ")]
         for what in ("weights", "importance"):
-            cells += [_range([one[what][k] for one in layer["theirs"]], 3), _signed(layer["ours"][what][k], 3)]
+            cells += [
+                _range([one[what][k] for one in layer["theirs"]], 3),
+                _signed(layer["ours"][what][k], 3),
+            ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -367,8 +367,8 @@ def _what_next(
         steps.append("ask for ranges (--resamples 20)")
     if any(block.is_tied and np.isfinite(block.behind_low) for block in blocks):
         steps.append(f"take more {sample}, which may break the tie")
-    models = all("model" in profile.metadata for profile in profiles.values())  # of arrays there are no copies
-    if models and not np.isfinite(best.control):
+    copied = all("model" in profile.metadata for profile in profiles.values())  # arrays cannot be
+    if copied and not np.isfinite(best.control):
         steps.append("set untrained copies beside them (--controls untrained)")
     if tried is None:
         steps.append("try other analyses (--robustness)")

@@ -143,7 +143,15 @@ def system_map_chart(
 
 
 def words_chart(
-    words: WordMaps, stimuli: Stimuli, system: str, layer: Layer, feature: str | None, theme: Theme
+    words: WordMaps,
+    stimuli: Stimuli,
+    system: str,
+    layer: Layer,
+    feature: str | None,
+    theme: Theme,
+    *,
+    side: int = 260,
+    legend: bool = True,
 ) -> alt.Chart:
     """The words of one layer, coloured by a feature of `stimuli` (its first when None)."""
     row = find_row(words.rows, system, layer)
@@ -157,6 +165,8 @@ def words_chart(
         feature=readable(item.feature),
         levels=item.levels,
         ordered=item.ordered,
+        side=side,
+        legend=legend,
         title=f"{row_name(words.rows[row])} ({explained:.0f} % of the variance)",
         theme=theme,
     )
