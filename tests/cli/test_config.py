@@ -103,7 +103,7 @@ def test_it_may_stand_anywhere() -> None:
     assert in_front(["compare", "--config"]) == ["--config", "compare"]
 
 
-@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))  # type: ignore[attr-defined]
 def test_every_command_reads_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     file = tmp_path / "options.toml"
     file.write_text("no_such_option = 1", encoding="utf-8")
