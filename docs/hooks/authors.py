@@ -8,46 +8,57 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-MARK = re.compile(r"^<!-- authors: (layers|features) -->$", re.MULTILINE)
+MARK = re.compile(r"^<!-- authors: (layers|times|features) -->$", re.MULTILINE)
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "authors.json"
 Found = dict[str, Any]
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put a table where `<!-- authors: layers -->` or `<!-- authors: features -->` is."""
+    """Put a table where `<!-- authors: layers -->`, `times` or `features` is."""
     if not MARK.search(markdown):
         return markdown
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return MARK.sub(lambda mark: {"layers": layers, "features": features}[mark[1]](found), markdown)
+    tables = {"layers": layers, "times": times, "features": features}
+    return MARK.sub(lambda mark: tables[mark[1]](found), markdown)
 
 
 def layers(found: Found) -> str:
-    """A row for each layer: both ways beside each other."""
+    """A row for each layer: what both ways find."""
     lines = [
-        "| layer | ρ, theirs | ρ, ours | cosine of the weights | r of the importances | first feature "
-        "| fit, theirs | fit, ours | importance, theirs | importance, ours |",
-        "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|",
+        "| layer | ρ, theirs | ρ, ours | cosine of the weights | r of the importances | first feature |",
+        "|---|--:|--:|--:|--:|---|",
     ]
     for name, layer in found["layers"].items():
-        ours, theirs = layer["ours"], layer["theirs"]
+        theirs = layer["theirs"]
         cells = [
             name,
             _range([one["rho"] for one in theirs], 3),
-            f"{ours['rho']:.3f}",
+            f"{layer['ours']['rho']:.3f}",
             f"{min(one['cosine of the weights'] for one in theirs):.3f}",
             f"{min(one['r of the importances'] for one in theirs):.3f}",
             "the same" if all(one["same first feature"] for one in theirs) else "not the same",
-            *(
-                text
-                for what in ("fit (s)", "importance (s)")
-                for text in (f"{median(one[what] for one in theirs):.1f} s", f"{ours[what]:.3f} s")
-            ),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    shown = (
-        f"{found['items']} words, {len(found['features'])} features; load of the machine {found['load']:.0f}."
-    )
-    return "\n".join([*lines, "", shown])
+    return "\n".join([*lines, "", f"{found['items']} words, {len(found['features'])} features."])
+
+
+def times(found: Found) -> str:
+    """A row for each layer: processor seconds of both ways."""
+    lines = [
+        "| layer | fit, theirs | fit, ours | importance, theirs | importance, ours |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for name, layer in found["layers"].items():
+        cells = [
+            text
+            for what in ("fit (s)", "importance (s)")
+            for text in (
+                f"{median(one[what] for one in layer['theirs']):.1f} s",
+                f"{layer['ours'][what]:.3f} s",
+            )
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", f"The load of the machine was {found['load']:.0f}."])
 
 
 def features(found: Found) -> str:
