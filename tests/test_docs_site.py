@@ -114,6 +114,9 @@ def test_formulas_become_mathml() -> None:
     assert made.startswith("<p>So <math")
     assert "&lt;" in made or "&#x0003C;" in made
     assert "arithmatex" not in made
+    assert fill("<p title='τ_w'>τ_w, <code>τ_w</code></p>") == (
+        "<p title='τ_w'>τ<sub>w</sub>, <code>τ_w</code></p>"
+    )
     assert 'display="block"' in fill('<div class="arithmatex">\\[\\sum_i x_i\\]</div>')
 
 
@@ -235,4 +238,31 @@ def test_every_simulation_is_on_the_page_of_certainty(
     assert text.count("| p \\| q | elsewhere | 3–7 % | **9.0 ± 1.1 %**, missed | 400 |") == 1
     assert "<!-- calibration" not in text
     assert "*Not simulated yet.*" in text
+    assert made.on_page_markdown("# Other page") == "# Other page"
+
+
+def test_both_ways_to_fit_are_beside_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = hook("authors")
+    ours = {"fit (s)": 0.01, "importance (s)": 0.02, "rho": 0.5, "weights": [1.0], "importance": [-0.0001]}
+    theirs = [
+        {
+            **ours,
+            "rho": rho,
+            "fit (s)": seconds,
+            "importance": [-rho],
+            "cosine of the weights": rho,
+            "r of the importances": 0.9,
+            "same first feature": rho > 0.3,
+        }
+        for rho, seconds in ((0.3, 4.0), (0.4, 2.0), (0.45, 9.0))
+    ]
+    layers = {"m:1": {"ours": ours, "theirs": theirs}}
+    found = {"items": 514, "features": ["word_length"], "load": 1.2, "layers": layers}
+    monkeypatch.setattr(made, "RESULTS", tmp_path / "authors.json")
+    made.RESULTS.write_text(json.dumps(found), encoding="utf-8")
+    text = made.on_page_markdown((ROOT / "docs" / "authors.md").read_text("utf-8"))
+    assert "| m:1 | 0.300 to 0.450 | 0.500 | 0.300 | 0.900 | not the same |" in text
+    assert "| m:1 | 4.0 s | 0.010 s | 0.0 s | 0.020 s |" in text
+    assert "| word length | 1.000 | 1.000 | −0.450 to −0.300 | 0.000 |" in text
+    assert "<!-- authors" not in text
     assert made.on_page_markdown("# Other page") == "# Other page"

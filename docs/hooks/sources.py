@@ -10,7 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-LINK = re.compile(r"\]\(\.\./(src/[\w/.]+\.py)\)")
+LINK = re.compile(r"\]\(\.\./((?:src|benchmarks)/[\w/.]+\.py)\)")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -23,5 +23,5 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """`../src/…` is right in the repository; here the files lie beside the pages."""
+    """`../src/…` and `../benchmarks/…` are right in the repository; here the files lie beside the pages."""
     return LINK.sub(r"](\1.txt)", markdown)

@@ -48,7 +48,10 @@ def cells() -> pd.DataFrame:
 
 
 def pair_data() -> pd.DataFrame:
-    return pd.DataFrame({"feature": FEATURES, "a": [0.3, 0.01, 0.02], "b": [0.2, 0.012, 0.0]})
+    matters = [True, False, True]
+    return pd.DataFrame(
+        {"feature": FEATURES, "a": [0.3, 0.01, 0.02], "b": [0.2, 0.012, 0.0], "matters": matters}
+    )
 
 
 def bar_data() -> pd.DataFrame:
@@ -283,13 +286,22 @@ def test_no_two_labels_of_the_scatter_overlap(seed: int) -> None:
     names = [f"feature {k}" for k in range(8)]
     values = rng.normal(0.01, 0.01, (8, 2))
     values[0] = 0.4, 0.38
-    data = pd.DataFrame({"feature": names, "a": values[:, 0], "b": values[:, 1]})
+    data = pd.DataFrame({"feature": names, "a": values[:, 0], "b": values[:, 1], "matters": True})
     chart = importance_scatter(data, names=("a", "b"), features=names, domain=(-0.03, 0.45))
     labels = [t for t in marks(vl_convert.vegalite_to_scenegraph(chart.to_dict())) if t.get("text") in names]
     assert len(labels) == 8
     for side in ("left", "right"):
         heights = sorted(label["y"] for label in labels if label["align"] == side)
         assert min(np.diff(heights), default=99.0) > 10  # the letters are 11 pixels high
+
+
+def test_what_matters_in_neither_layer_is_grey_and_has_no_name_in_the_scatter() -> None:
+    chart = importance_scatter(pair_data(), names=("a", "b"), features=FEATURES, domain=(0, 0.4))
+    svg = drawn(chart)
+    assert {FEATURES[0], FEATURES[2]} == set(FEATURES) & set(texts(svg))
+    points = re.findall(r'aria-roledescription="point"[^>]*fill="([^"]*)"', svg)
+    assert points.count(LIGHT.muted) == 1
+    assert len(set(points)) == 3
 
 
 def test_untrained_copies_are_in_the_legend_only_where_they_exist() -> None:

@@ -7,7 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from thinkalike.cli import app
 from thinkalike.cli.boundary import run
 from thinkalike.cli.config import in_front
 
@@ -125,3 +127,13 @@ def test_one_word_may_stand_for_a_list_of_one(tmp_path: Path) -> None:
     file.write_text("sentences = 3\ndrop = 'tense'", encoding="utf-8")
     assert run(["stimuli", "--config", str(file), "--out", str(out)]) == 0
     assert "tense" not in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))  # type: ignore[attr-defined]
+def test_every_command_reads_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text("no_such_option = 1", encoding="utf-8")
+    assert run([command, "--config", str(file)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"option of `thinkalike {command}`" in told
+    assert "no_such_option" in told

@@ -155,9 +155,24 @@ def test_few_features_are_not_tested(make_profile: Make) -> None:
     ],
 )
 def test_how_alike_is_said_in_words(make_profile: Make, mean: float, words: str) -> None:
-    found = said(profiles(make_profile, a=FIRST, b=FIRST), mean=mean, q=0.01)
+    found = said(profiles(make_profile, a=FIRST, b=FIRST), mean=mean, low=mean, high=mean, q=0.01)
     assert found.alike == f"a and b {words}."
-    assert found.sure == "That is more than chance."
+    assert found.sure == "That is more than chance. With other sentences they would be about as alike."
+
+
+def test_two_systems_with_other_sentences(make_profile: Make) -> None:
+    made = profiles(make_profile, a=FIRST, b=FIRST)
+    wide = said(made, mean=0.5, low=0.2, high=0.7, q=0.01)
+    assert wide.sure.endswith("With other sentences they may be more alike, or less.")
+    assert "other sentences" not in said(made, mean=0.5, low=0.2, high=0.7, q=0.3).sure
+
+
+def test_the_most_alike_need_not_be_alike(make_profile: Make) -> None:
+    made = profiles(make_profile, a=FIRST, b=FIRST, c=SECOND)
+    few = said(made, mean=0.2, q=0.01, behind_low=0.1)
+    assert few.alike.endswith(" are the most alike, but share few of the features they care about.")
+    none = said(made, mean=-0.1, q=0.01, behind_low=0.1)
+    assert none.alike.endswith(" are the most alike, but care about different features.")
 
 
 def test_two_that_are_not_alike(make_profile: Make) -> None:
@@ -211,14 +226,18 @@ def test_untrained_copies(make_profile: Make) -> None:
     made = profiles(make_profile, a=FIRST, b=FIRST)
     assert "ntrained" not in said(made, q=0.01).sure
     assert said(made, q=0.01, control=0.1, control_share=0.0).sure == (
-        "That is more than chance. Untrained copies are less alike: it comes from training."
+        "That is more than chance. Untrained copies are less alike: it comes from training. "
+        "With other sentences they would be about as alike."
     )
     assert said(made, q=0.01, control=0.9, control_share=0.4).sure == (
         "That is more than chance. "
-        "But untrained copies of the systems are as alike: training is not what it comes from."
+        "But untrained copies of the systems are as alike: training is not what it comes from. "
+        "With other sentences they would be about as alike."
     )
-    assert "untrained copies" in said(made, q=0.01).next
-    assert "untrained" not in said(made, q=0.01, control=0.1, control_share=0.0).next
+    models = {name: replace(p, metadata={**p.metadata, "model": name}) for name, p in made.items()}
+    assert "untrained copies" in said(models, q=0.01).next
+    assert "untrained" not in said(made, q=0.01).next  # of arrays there are none
+    assert "untrained" not in said(models, q=0.01, control=0.1, control_share=0.0).next
 
 
 def test_features_that_explain_little(make_profile: Make) -> None:

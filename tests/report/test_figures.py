@@ -18,6 +18,7 @@ from thinkalike.charts.theme import DARK, LIGHT, themed
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.report.figures import (
+    HIGHEST,
     build_charts,
     build_pair_charts,
     chosen_pair,
@@ -138,10 +139,14 @@ def test_an_unknown_column_is_named() -> None:
         column_width("triple")
 
 
-def test_every_font_of_every_figure_is_in_its_file(small: Comparison, tmp_path: Path) -> None:
+def test_every_figure_fits_a_page_and_has_its_fonts_in_its_file(small: Comparison, tmp_path: Path) -> None:
     """Or a journal's printer takes another."""
     for path in write_figures(small, tmp_path, format="pdf", width="single"):
-        objects = path.read_bytes().split(b"endobj")
+        content = path.read_bytes()
+        box = re.search(rb"/MediaBox \[0 0 [\d.]+ ([\d.]+)", content)
+        assert box is not None
+        assert float(box[1]) / 72 * 25.4 <= HIGHEST, path
+        objects = content.split(b"endobj")
         described = [one for one in objects if b"/Type/FontDescriptor" in one.replace(b" ", b"")]
         assert described, path
         assert all(re.search(rb"/FontFile[23]?\b", one) for one in described), path

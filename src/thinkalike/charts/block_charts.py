@@ -17,6 +17,7 @@ def system_pairs(
     pairs: Sequence[str],
     domain: tuple[float, float],
     controls: bool = False,
+    ranged: bool = False,
     title: str = "",
     legend: bool = True,
     theme: Theme = LIGHT,
@@ -29,6 +30,7 @@ def system_pairs(
         there is a range over resamples.
     pairs : top to bottom.
     controls : whether there are rows of untrained copies.
+    ranged : whether the axis says what the bands are, as the page does beside the chart.
     """
     looks = {
         OBSERVED: (theme.accent, "circle"),
@@ -38,7 +40,7 @@ def system_pairs(
     base = alt.Chart(data).encode(
         x=alt.X(
             "value:Q",
-            title="mean weighted τ",
+            title="mean weighted τ, and its 95 % range with other sentences" if ranged else "mean weighted τ",
             scale=alt.Scale(domain=list(domain), nice=False),
             axis=alt.Axis(tickCount=5),
         ),

@@ -17,6 +17,8 @@ def word_map(
     levels: Sequence[str] | None,
     ordered: bool = False,
     extent: float = 1.0,
+    side: int = 260,
+    stretches: bool = False,
     title: str = "",
     legend: bool = True,
     theme: Theme = LIGHT,
@@ -29,8 +31,10 @@ def word_map(
     levels : the values of a feature with levels; None for a numeric one.
     ordered : whether the levels are steps of one ramp.
     extent : the map shows −extent … extent on both axes.
+    side : of the map, in pixels.
+    stretches : whether a page makes it wider or narrower; the legend has as many columns as it has room for.
     """
-    legend_of = _legend(feature, levels or ()) if legend else None
+    legend_of = _legend(feature, levels or (), None if stretches else side) if legend else None
     if levels is None:
         gradient = alt.Legend(title=feature, orient="bottom", gradientLength=140, gradientThickness=8)
         color = alt.Color(
@@ -52,7 +56,7 @@ def word_map(
             color=known,
             tooltip=["word:N", alt.Tooltip("value:N", title=feature), "context:N"],
         )
-        .properties(width=260, height=260, title=title)
+        .properties(width=side, height=side, title=title)
     )
 
 
@@ -123,10 +127,14 @@ def _free_axes(extent: float, aspect: float = 1.0) -> dict[str, Any]:
     return {"x": alt.X("x:Q", scale=across, axis=None), "y": alt.Y("y:Q", scale=down, axis=None)}
 
 
-def _legend(title: str, levels: Sequence[str]) -> alt.Legend:
-    """Under the map, in as many columns as have room for the longest level."""
+def _legend(title: str, levels: Sequence[str], width: int | None) -> alt.Legend:
+    """Under the map, in as many columns as have room for the longest level; None for the width that it has.
+
+    Beside others a chart does not know its own width.
+    """
     widest = 24 + 6 * max((len(level) for level in levels), default=0)
-    columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
+    own = alt.ExprRef(f"max(1, floor(width / {widest}))")
+    columns = own if width is None else max(1, width // widest)
     return alt.Legend(title=title, orient="bottom", columns=columns, symbolSize=60)
 
 

@@ -31,7 +31,8 @@ def importance_scatter(
 
     Parameters
     ----------
-    data : rows of `feature`, `a`, `b`.
+    data : rows of `feature`, `a`, `b` and `matters`: whether it is important in one of the two, or else its
+        point is grey and has no name, for those pile up at 0; the bars beside it name them all.
     names : of layer a, on the horizontal axis, and of layer b.
     domain : of both axes; the parameters `low` and `high` of the chart.
     """
@@ -46,13 +47,14 @@ def importance_scatter(
         .encode(x=x, y=y)
     )
     color = feature_color(features, theme, legend=None)
+    colored = alt.condition("datum.matters", color, alt.value(theme.muted))
     points = (
         alt.Chart(data)
         .mark_point(filled=True, size=70, opacity=1)
         .encode(
             x=x,
             y=y,
-            color=color,
+            color=colored,
             tooltip=[
                 "feature:N",
                 alt.Tooltip("a:Q", title=names[0], format=".3f"),
@@ -60,7 +62,7 @@ def importance_scatter(
             ],
         )
     )
-    placed = _placed_labels(alt.Chart(data))
+    placed = _placed_labels(alt.Chart(data).transform_filter("datum.matters"))
     labels = placed.mark_text(
         align=alt.expr("datum.right ? 'left' : 'right'"), dx=alt.expr("datum.right ? 8 : -8"), fontSize=11
     ).encode(x=x, y=alt.Y("label:Q"), text="feature:N", color=color)

@@ -35,11 +35,12 @@ def importance_profile(
     """
     joined = not has_parts(layers)
     focus = alt.param(name="focus", value="")
+    matters = "datum.matters || datum.feature === focus"
     faded = alt.condition("focus === '' || datum.feature === focus", alt.value(1.0), alt.value(0.12))
     base = alt.Chart(data).encode(
         x=_layer_axis(layers),
         color=alt.condition(
-            "datum.matters || datum.feature === focus",
+            matters,
             feature_color(features, theme, legend=_legend(len(features)) if legend else None),
             alt.value(theme.muted),
         ),
@@ -52,12 +53,18 @@ def importance_profile(
         band = base.mark_area(opacity=0.16, clip=True).encode(y=low, y2="high:Q", fillOpacity=faded)
     else:
         band = base.mark_rule(strokeOpacity=0.3, clip=True).encode(y=low, y2="high:Q", opacity=faded)
-    lines = base.mark_line(strokeWidth=2, clip=True).encode(
-        y=y, opacity=faded, order="place:Q", detail="feature:N"
-    )
-    points = base.mark_point(filled=True, size=_dot_size(layers), opacity=1).encode(
+    lines = base.mark_line(clip=True).encode(
         y=y,
         opacity=faded,
+        strokeWidth=alt.condition(matters, alt.value(2.0), alt.value(1.0)),
+        order="place:Q",
+        detail="feature:N",
+    )
+    dot = _dot_size(layers)
+    points = base.mark_point(filled=True, opacity=1).encode(
+        y=y,
+        opacity=faded,
+        size=alt.condition(matters, alt.value(dot), alt.value(dot / 3)),
         tooltip=[
             alt.Tooltip("feature:N"),
             alt.Tooltip("layer:N"),

@@ -71,7 +71,7 @@ def answer(
         _why(profiles, blocks, best) + _who_is_left_out(profiles, blocks),
         _how_sure(blocks, best, tried, agreements, sample),
         _what_would_change_it(profiles, blocks, best, matrices, tried),
-        _what_next(blocks, best, tried, sample),
+        _what_next(profiles, blocks, best, tried, sample),
     )
 
 
@@ -135,10 +135,10 @@ def _most_alike(blocks: Sequence[BlockTest], best: BlockTest) -> str:
     """By the size of τ_w; a tie is called a tie."""
     others = [block for block in blocks if block is not best]
     if np.isnan([block.behind_low for block in others]).all():
-        return f"{_pair(best)} come out as the most alike: they {_degree(best.mean)}."
+        return f"{_pair(best)} come out as the most alike{_how_alike(best)}"
     tied = [block for block in others if block.is_tied]
     if not tied:
-        return f"{_pair(best)} are the most alike: they {_degree(best.mean)}."
+        return f"{_pair(best)} are the most alike{_how_alike(best)}"
     if len(tied) == len(others):
         names = dict.fromkeys(name for block in blocks for name in (block.a, block.b))
         return f"{listed(list(names))} are about equally alike: they {_degree(best.mean)}."
@@ -148,9 +148,14 @@ def _most_alike(blocks: Sequence[BlockTest], best: BlockTest) -> str:
     return f"{_pair(best)} are the most alike, about equally with {equals}."
 
 
+def _how_alike(most: BlockTest) -> str:
+    """To be the most alike is not yet to be alike."""
+    return f": they {_degree(most.mean)}." if most.mean >= DEGREES[-1][0] else f", but {_degree(most.mean)}."
+
+
 def _degree(mean: float) -> str:
     if mean <= 0:
-        return "care about other features"
+        return "care about different features"
     return next((words for least, words in DEGREES if mean >= least), FAINT)
 
 
@@ -297,7 +302,11 @@ def _other_samples(blocks: Sequence[BlockTest], best: BlockTest, sample: str) ->
     if not np.isfinite(best.low):
         return f"How it would be with other {sample} was not asked."
     if len(blocks) == 1:
-        return ""
+        if _is_tested(blocks) and not _is_alike(best):
+            return ""
+        steady = _degree(best.low) == _degree(best.high)
+        would_be = "would be about as alike" if steady else "may be more alike, or less"
+        return f"With other {sample} they {would_be}."
     if any(block.is_tied for block in blocks if block is not best):
         return f"Other {sample} may well put another pair first."
     return f"Other {sample} would put the same pair first."
@@ -346,14 +355,21 @@ def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[st
 # What next?
 
 
-def _what_next(blocks: Sequence[BlockTest], best: BlockTest, tried: Robustness | None, sample: str) -> str:
+def _what_next(
+    profiles: Mapping[str, Profile],
+    blocks: Sequence[BlockTest],
+    best: BlockTest,
+    tried: Robustness | None,
+    sample: str,
+) -> str:
     """The two most useful steps, and always the way to the reasons."""
     steps = []
     if not np.isfinite(best.low):
         steps.append("ask for ranges (--resamples 20)")
     if any(block.is_tied and np.isfinite(block.behind_low) for block in blocks):
         steps.append(f"take more {sample}, which may break the tie")
-    if not np.isfinite(best.control) and sample == "sentences":  # of arrays there are no copies
+    copied = all("model" in profile.metadata for profile in profiles.values())  # arrays cannot be
+    if copied and not np.isfinite(best.control):
         steps.append("set untrained copies beside them (--controls untrained)")
     if tried is None:
         steps.append("try other analyses (--robustness)")

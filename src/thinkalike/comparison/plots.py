@@ -143,7 +143,15 @@ def system_map_chart(
 
 
 def words_chart(
-    words: WordMaps, stimuli: Stimuli, system: str, layer: Layer, feature: str | None, theme: Theme
+    words: WordMaps,
+    stimuli: Stimuli,
+    system: str,
+    layer: Layer,
+    feature: str | None,
+    theme: Theme,
+    *,
+    side: int = 260,
+    legend: bool = True,
 ) -> alt.Chart:
     """The words of one layer, coloured by a feature of `stimuli` (its first when None)."""
     row = find_row(words.rows, system, layer)
@@ -157,6 +165,8 @@ def words_chart(
         feature=readable(item.feature),
         levels=item.levels,
         ordered=item.ordered,
+        side=side,
+        legend=legend,
         title=f"{row_name(words.rows[row])} ({explained:.0f} % of the variance)",
         theme=theme,
     )
@@ -168,10 +178,12 @@ def explanation_chart(explanation: Explanation, theme: Theme) -> alt.HConcatChar
     order = [readable(name) for name in tables.colour_order(explanation.features, both)]
     names = row_name(explanation.a), row_name(explanation.b)
     features = [readable(name) for name in explanation.features]
-    scatter = pd.DataFrame({"feature": features, "a": both[0], "b": both[1]})
+    matters = tables.important_in_one(both[0], both[1])
+    scatter = pd.DataFrame({"feature": features, "a": both[0], "b": both[1], "matters": matters})
     parts = [*explanation.contributions, explanation.tau]
-    matters = [*tables.important_in_one(both[0], both[1]), True]
-    bars = pd.DataFrame({"feature": [*features, tables.TOTAL], "contribution": parts, "matters": matters})
+    bars = pd.DataFrame(
+        {"feature": [*features, tables.TOTAL], "contribution": parts, "matters": [*matters, True]}
+    )
     return alt.hconcat(
         scatter_chart(scatter, names, order, theme),
         pair.contribution_bars(

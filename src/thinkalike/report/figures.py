@@ -31,6 +31,8 @@ from thinkalike.wording import readable
 FORMATS = ("png", "svg", "pdf")
 COLUMNS = {"single": 89.0, "double": 183.0}
 """Millimetres: the columns of Nature, which fit most journals"""
+HIGHEST = 247.0
+"""Millimetres: a page of Nature"""
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 Frames = Mapping[str, pd.DataFrame]
 Source = Callable[[str], Data]
@@ -78,6 +80,7 @@ def _systems_chart(table: pd.DataFrame, data: Data, theme: Theme, bare: bool) ->
         pairs=list(dict.fromkeys(table["pair"])),
         domain=frames.block_domain(table),
         controls=UNTRAINED in set(table["kind"]),
+        ranged=not bare and bool(table["low"].notna().any()),
         legend=not bare,
         theme=theme,
     )
@@ -114,7 +117,12 @@ def build_pair_charts(
         assert comparison.word_maps is not None
         item = chart_tables.item_values(comparison.word_maps, comparison.stimuli, feature)
         charts[f"words-{k}"] = word_map(
-            source("words"), feature=readable(feature), levels=item.levels, ordered=item.ordered, theme=theme
+            source("words"),
+            feature=readable(feature),
+            levels=item.levels,
+            ordered=item.ordered,
+            stretches=True,
+            theme=theme,
         )
     return charts
 
@@ -154,18 +162,28 @@ def pair_figure(
 ) -> alt.ConcatChart:
     """One pair as in Figure 4 of Salle et al. 2024: scatter, contributions, and the words of both layers.
 
-    The words are coloured by the feature that is most important in the two layers together.
+    The words are coloured by the feature that is most important in the two layers together. In one column all
+    four are lower, and one legend is for both maps, so that they fit a page.
     """
+    low = side_by_side == 1
     scatter = frames.scatter_frame(comparison, i, j)
     tables = {"scatter": scatter, "bars": frames.bar_frame(comparison, i, j), "words": pd.DataFrame()}
     names = row_name(comparison.rows[i]), row_name(comparison.rows[j])
     domain = chart_tables.scatter_domain(scatter)
     charts = build_pair_charts(comparison, names=names, domain=domain, source=tables.__getitem__, theme=theme)
-    parts = [charts["scatter"], charts["bars"]]
+    parts = [charts[name].properties(height=170) if low else charts[name] for name in ("scatter", "bars")]
     if comparison.word_maps is not None:
         top = comparison.features[int((scatter["a"] + scatter["b"]).argmax())]
         parts += [
-            plots.words_chart(comparison.word_maps, comparison.stimuli, *comparison.rows[row], top, theme)
+            plots.words_chart(
+                comparison.word_maps,
+                comparison.stimuli,
+                *comparison.rows[row],
+                top,
+                theme,
+                side=200 if low else 260,
+                legend=row == j or not low,
+            )
             for row in (i, j)
         ]
     title = f"{names[0]} and {names[1]}"

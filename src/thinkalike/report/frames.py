@@ -115,7 +115,8 @@ def scatter_frame(comparison: Comparison, i: int, j: int) -> pd.DataFrame:
     """Importances in two layers."""
     importance = row_importance(comparison)
     names = [readable(name) for name in comparison.features]
-    return pd.DataFrame({"feature": names, "a": importance[i], "b": importance[j]})
+    matters = important_in_one(importance[i], importance[j])
+    return pd.DataFrame({"feature": names, "a": importance[i], "b": importance[j], "matters": matters})
 
 
 def bar_frame(comparison: Comparison, i: int, j: int) -> pd.DataFrame:

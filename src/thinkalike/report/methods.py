@@ -37,9 +37,9 @@ CHANCE = (
     "With {n_features} features, rankings agree by accident more often than one expects. The null deals the "
     "strengths of the features (what each does to a distance when it differs) of one whole system to the "
     "features in other orders, for all its layers together. q of two systems compares the mean of their "
-    "block with that null, and is corrected for the number of pairs of systems (Benjamini–Hochberg); so is "
-    "the p of their most alike layers. The p of a single pair of layers is corrected for all pairs of layers "
-    "of the two systems. No p is given of fewer than five features, or where they explain nothing.",
+    "block with that null, and is corrected for the number of pairs of systems (Benjamini–Hochberg). The p "
+    "of a single pair of layers is corrected for all pairs of layers of the two systems. No p is given of "
+    "fewer than five features, or where they explain nothing.",
 )
 RSA = (
     "Likeness by geometry, RSA",

@@ -55,6 +55,7 @@ DESCRIPTIONS = {
     "similarity-features": "τ_w, p-values and ranges of every pair of layers",
     "similarity-rsa": "RSA of every pair of layers, and the share explained",
     "similarity-untrained": "τ_w between untrained copies",
+    "similarity-untrained-rsa": "RSA between untrained copies",
     "trajectories": "distances between whole systems",
     "word-maps": "coordinates of the words in every layer",
 }

@@ -12,6 +12,7 @@ import pandas as pd
 from thinkalike.comparison.answer import Answer
 from thinkalike.comparison.chart_tables import measure_name, measure_title, value_label
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.labels import has_parts
@@ -236,14 +237,22 @@ def _system_pair(comparison: Comparison, block: BlockTest) -> SystemPair:
         q="–" if np.isnan(block.q) else _bare(p_text(block.q)),
         untrained=number(block.control) if np.isfinite(block.control) else "",
         best_layers=f"{block.a}:{block.layer_a} × {block.b}:{block.layer_b}",
-        best=number(block.maximum)
-        if np.isnan(block.q_maximum)
-        else f"{number(block.maximum)} ({p_text(block.q_maximum)})",
+        best=_best(comparison, block),
         geometry=""
         if geometry is None
         else number(float(np.nanmean(comparison.matrices[geometry].block(block.a, block.b)))),
         distance=f"{comparison.trajectories.warped[i, j]:.3f}",
     )
+
+
+def _best(comparison: Comparison, block: BlockTest) -> str:
+    """The highest τ_w of two systems with the p of those two layers, as it is told of the pair itself."""
+    matrix = comparison.matrices[FEATURES]
+    if matrix.p_block is None:
+        return number(block.maximum)
+    row, column = (block.a, block.layer_a), (block.b, block.layer_b)
+    p = matrix.p_block[matrix.rows.index(row), matrix.rows.index(column)]
+    return number(block.maximum) if np.isnan(p) else f"{number(block.maximum)} ({p_text(p)})"
 
 
 def _with_ends(block: BlockTest) -> str:

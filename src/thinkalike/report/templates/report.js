@@ -33,14 +33,19 @@ const Report = (() => {
     });
   }
 
+  function importantInOne() {
+    const [a, b] = [pair.i, pair.j].map((row) => Explaining.shares(data.importance[row]));
+    return data.features.map((_, k) => Math.max(a[k], b[k]) >= data.matters);
+  }
+
   function scatter() {
-    return data.features.map((feature, k) => ({ feature, a: data.importance[pair.i][k], b: data.importance[pair.j][k] }));
+    const matters = importantInOne(), [a, b] = [data.importance[pair.i], data.importance[pair.j]];
+    return data.features.map((feature, k) => ({ feature, a: a[k], b: b[k], matters: matters[k] }));
   }
 
   function bars() {
-    const parts = contributions(pair.i, pair.j);
-    const [a, b] = [pair.i, pair.j].map((row) => Explaining.shares(data.importance[row]));
-    const rows = data.features.map((feature, k) => ({ feature, contribution: parts[k], matters: Math.max(a[k], b[k]) >= data.matters }));
+    const parts = contributions(pair.i, pair.j), matters = importantInOne();
+    const rows = data.features.map((feature, k) => ({ feature, contribution: parts[k], matters: matters[k] }));
     return [...rows, { feature: data.total, contribution: entry(data.matrices[data.measure], pair.i, pair.j) }];
   }
 
@@ -101,46 +106,50 @@ const Report = (() => {
   }
 
   // ---- the chosen pair -----------------------------------------------------------------------------------------
-  // A share outside 0 … 1 means that the two parts of the similarity have different signs.
+  // A line is a number and what it says. A share outside 0 … 1 means that the two parts of the similarity have different signs.
   function explained(share, value, i, j) {
     const [low, high] = [entry(data.share_low, i, j), entry(data.share_high, i, j)];
-    const range = known(low) && known(high) ? ` (${fixed(100 * low, 0)} to ${fixed(100 * high, 0)} %)` : "";
-    if (share >= 0 && share <= 1) return `a sum over the features makes up ${fixed(100 * share, 0)} %${range} of it`;
-    return `a sum over the features alone would give ${fixed(share * value)}, what it leaves ${fixed((1 - share) * value)}`;
+    const range = known(low) && known(high) ? `; ${fixed(100 * low, 0)} to ${fixed(100 * high, 0)} % with other sentences` : "";
+    if (share >= 0 && share <= 1) return [`${fixed(100 * share, 0)} %`, `of that a sum over the features makes up${range}`];
+    return [fixed(share * value), `is what a sum over the features alone would give; what it leaves, ${fixed((1 - share) * value)}`];
   }
 
-  const after = (joint, text) => (text ? joint + text : "");
+  function rangeOf(lows, highs, i, j) {
+    const [low, high] = [entry(lows, i, j), entry(highs, i, j)];
+    return known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
+  }
 
   function ceilingOf(ceilings, i, j) {
     const ceiling = i === j ? null : entry(ceilings, i, j);
-    return known(ceiling) ? `layers alike in truth would reach ${fixed(ceiling)}` : "";
+    return known(ceiling) ? `; layers alike in truth would reach ${fixed(ceiling)}` : "";
+  }
+
+  function geometry(measure, value, i, j) {
+    const what = data.kinds[measure] === "distance" ? "distance" : "likeness";
+    const name = `${what} by geometry, ${data.labels[measure]}`;
+    if (i === j) return [[fixed(value), name]];
+    const sure = data.geometry[measure] ?? {};
+    const lines = [[fixed(value), name + rangeOf(sure.low, sure.high, i, j)]];
+    const [p, across, share] = [entry(sure.p_block, i, j), entry(sure.across, i, j), entry(data.share, i, j)];
+    if (known(across)) lines.push([fixed(across), `when no sentence is shown to both${ceilingOf(sure.ceiling, i, j)}`]);
+    if (known(p)) lines.push([pText(p), "that chance gives so much, corrected for all pairs of layers"]);
+    if (measure === "rsa" && known(share)) lines.push(explained(share, value, i, j));
+    return lines;
   }
 
   function numbers(i, j) {
     const lines = [];
     const tau = entry(data.matrices[data.measure], i, j);
     if (known(tau)) {
-      const [low, high] = [entry(data.low, i, j), entry(data.high, i, j)];
-      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
-      lines.push([fixed(tau), `likeness by features, weighted τ${range}${after("; ", ceilingOf(data.ceiling, i, j))}`]);
+      lines.push([fixed(tau), `likeness by features, weighted τ${rangeOf(data.low, data.high, i, j)}${ceilingOf(data.ceiling, i, j)}`]);
     }
     const p = entry(data.p_block, i, j);
     if (known(p) && i !== j) {
-      lines.push([pText(p), "that chance ranks the features so alike, corrected for all pairs of layers of the two systems"]);
+      lines.push([pText(p), "that chance ranks the features so alike, corrected for all pairs of layers"]);
     }
     for (const measure of Object.keys(data.matrices)) {
       const value = measure === data.measure ? null : entry(data.matrices[measure], i, j);
-      if (!known(value)) continue;
-      const share = measure === "rsa" && i !== j ? entry(data.share, i, j) : null;
-      const sure = i === j ? {} : data.geometry[measure] ?? {};
-      const [low, high, p] = [entry(sure.low, i, j), entry(sure.high, i, j), entry(sure.p_block, i, j)];
-      const range = known(low) && known(high) ? `; ${fixed(low)} to ${fixed(high)} with other sentences` : "";
-      const chance = known(p) ? `; ${pText(p)} that chance gives so much, corrected for all pairs of layers` : "";
-      const across = entry(sure.across, i, j);
-      const halves = known(across) ? `; ${fixed(across)} when no sentence is shown to both${after(", where ", ceilingOf(sure.ceiling, i, j))}` : "";
-      const part = range + halves + chance + (known(share) ? `; ${explained(share, value, i, j)}` : "");
-      const what = data.kinds[measure] === "distance" ? "distance" : "likeness";
-      lines.push([fixed(value), `${what} by geometry, ${data.labels[measure]}${part}`]);
+      if (known(value)) lines.push(...geometry(measure, value, i, j));
     }
     return lines;
   }
