@@ -154,7 +154,8 @@ class Atlas:
 
             add_on_workers(engine, self, named, options)
         elif len(named) == 1:
-            self.add(*named.values(), name=next(iter(named)), **options)
+            ((name, model),) = named.items()
+            self.add(model, name=name, **options)
         else:
             failures = {}
             for name, model in named.items():
