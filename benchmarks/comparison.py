@@ -1,11 +1,10 @@
-"""Comparison: a whole run, RSA beside its peers, the relabelling null; do p-values and intervals hold?
+"""Comparison: a whole run, RSA beside its peers, the relabelling null.
 
-    python -m benchmarks.comparison [end-to-end | rsa | memory | null | uniform | errors | coverage]...
+    python -m benchmarks.comparison [end-to-end | rsa | memory | null]...
 
 A whole run is timed by the clock, on all cores. Beside peers, times are of the processor in one thread, so
 that ratios hold on a busy machine; all ways take turns in every round, and the best round counts.
-`rsatoolbox` is timed if it is installed. `errors` and `coverage` simulate: no times, but rates with their
-nominal values beside them. Each part writes its table into benchmarks/results/comparison.json.
+`rsatoolbox` is timed if it is installed. Each part writes its table into benchmarks/results/comparison.json.
 """
 
 from __future__ import annotations
