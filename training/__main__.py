@@ -21,7 +21,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line's grammar."""
     made = argparse.ArgumentParser(prog="python -m training", description=__doc__)
     made.add_argument("what", metavar="NAME", help=f"a model ({', '.join(PLANS)}) or {', '.join(COMMANDS)}")
-    made.add_argument("models", nargs="*", metavar="MODEL", help="evaluate: only these of the bundled models")
+    made.add_argument(
+        "models", nargs="*", metavar="MODEL", help="evaluate, fingerprints: only these of the bundled models"
+    )
     made.add_argument(
         "--text", type=Path, help="folder of .txt files, one per document, a subfolder per source"
     )
@@ -67,8 +69,9 @@ def _run(given: argparse.Namespace) -> int:
     if given.what == "fingerprints":
         from training.fingerprints import write_fingerprints, write_pairs
 
-        write_pairs()
-        write_fingerprints()
+        if not given.models:
+            write_pairs()
+        write_fingerprints(given.models)
         return 0
     plan(given.what)
     from training.pipeline import train_model

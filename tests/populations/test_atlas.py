@@ -13,6 +13,7 @@ import thinkalike as ta
 from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
 from thinkalike.populations.atlas_store import AtlasStore
 from thinkalike.populations.fingerprint_files import fingerprint_bytes
+from thinkalike.systems.bundled import names
 
 SOME = ("nano-pythia-64", "nano-pythia-96", "nano-gpt2")
 
@@ -34,10 +35,11 @@ def atlas(request: pytest.FixtureRequest, tmp_path: Path) -> ta.Atlas:
 @pytest.mark.parametrize("stimuli", ["words-1", "sentences-1"])
 def test_the_bundled_models_are_there_and_small(stimuli: str) -> None:
     atlas = ta.Atlas(stimuli=stimuli)
-    assert len(atlas) == 15
+    n = len(names(revisions=True))
+    assert len(atlas) == n
     for one in atlas.fingerprints():
         assert len(fingerprint_bytes(one)) <= 20_000 * len(one.layers), one.name
-    assert repr(atlas) == f"Atlas(bundled models: 15 models on {stimuli})"
+    assert repr(atlas) == f"Atlas(bundled models: {n} models on {stimuli})"
     with pytest.raises(InvalidInput, match="The bundled fingerprints stay as they are: name a folder"):
         atlas.add("nano-gpt2")
     with pytest.raises(InvalidInput, match="stay as they are"):
@@ -154,7 +156,9 @@ def test_an_atlas_on_s3(bucket: str) -> None:
     other = ta.Atlas(bucket)
     assert other.names == sorted(SOME)
     other.add(named(bundled["nano-bert"], "nano-gpt2"))
-    expected = bundled.nearest(named(bundled["nano-bert"], "nobody"), 15).set_index("model")["distance"]
+    expected = bundled.nearest(named(bundled["nano-bert"], "nobody"), len(bundled)).set_index("model")[
+        "distance"
+    ]
     found = atlas.nearest("nano-gpt2", 2).set_index("model")["distance"]
     for name in found.index:
         assert found[name] == pytest.approx(expected[name])

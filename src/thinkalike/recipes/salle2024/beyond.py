@@ -17,7 +17,17 @@ from thinkalike.labels import Floats
 from thinkalike.recipes.effects import effects_over
 from thinkalike.recipes.findings import Statement, decided
 from thinkalike.recipes.places import lacking
-from thinkalike.recipes.salle2024.measures import POSITION, Effects, blocks_of, leaders, same_leaders
+from thinkalike.recipes.salle2024.controls import (
+    alike,
+    nearer_without,
+    other_positions,
+    position_of,
+    positions_or_architecture,
+    positions_or_seed,
+    second_seeds,
+    trained_without,
+)
+from thinkalike.recipes.salle2024.measures import Effects, blocks_of, leaders, same_leaders
 from thinkalike.recipes.salle2024.observing import taus_of
 from thinkalike.recipes.salle2024.rules import BEYOND_RULES
 from thinkalike.recipes.salle2024.sets import NATURAL, NOT_FIRST, PAPER, UNTANGLED
@@ -155,13 +165,6 @@ def mean_between(a: pd.DataFrame, b: pd.DataFrame) -> float:
     return float(np.nanmean(taus[: len(first), len(first) :]))
 
 
-def layer_by_layer(a: pd.DataFrame, b: pd.DataFrame) -> float:
-    """Mean τ_w of equal blocks of two models of one depth."""
-    first, second = blocks_of(a), blocks_of(b)
-    taus = taus_of({"a": first, "b": second})
-    return float(np.nanmean(np.diag(taus[: len(first), len(first) :])))
-
-
 def _checkpoints(work: Work) -> Statement:
     names = list(work.settings.checkpoints)
     missing = lacking(names, work.settings.models_folder)
@@ -170,7 +173,7 @@ def _checkpoints(work: Work) -> Statement:
 
     def nearer(k: int, stimuli: Stimuli) -> Effects:
         *early, last = (work.table(name, stimuli) for name in names)
-        likeness = [layer_by_layer(one, last) for one in early]
+        likeness = [alike(one, last) for one in early]
         return {
             f"{b.partition('@')[2]} after {a.partition('@')[2]}": y - x
             for a, b, x, y in zip(names, names[1:], likeness, likeness[1:], strict=False)
@@ -193,46 +196,6 @@ def _silenced(work: Work) -> Statement:
         return found
 
     return _said("positions silenced", work.draws("positions set to 0", loss))
-
-
-def _trained_without(work: Work) -> Statement:
-    name, *controls = work.settings.position_controls or ("",)
-    missing = lacking(controls, work.settings.models_folder)
-    there = [one for one in controls if one not in missing]
-    if not there:
-        reason = f"No such model is here{f': {listed(missing)} would be' if missing else ''}."
-        return _said("trained without positions", [], reason)
-
-    def less(k: int, stimuli: Stimuli) -> Effects:
-        own = position_of(work.table(name, stimuli))
-        return {f"{name} less {one}": own - position_of(work.table(one, stimuli)) for one in there}
-
-    return _said("trained without positions", work.draws("trained without positions", less))
-
-
-def _second_seeds(work: Work) -> Statement:
-    wanted = [seed for seed in work.settings.second_seeds if seed.rpartition("-")[0] in work.cast.models]
-    missing = lacking(wanted, work.settings.models_folder)
-    there = [one for one in wanted if one not in missing]
-    if not there:
-        reason = f"No second seed is here{f': {listed(missing)} would be' if missing else ''}."
-        return _said("second seeds", [], reason)
-
-    def nearer(k: int, stimuli: Stimuli) -> Effects:
-        own = {name: work.table(name, stimuli) for name in work.cast.models}
-        found = {}
-        for seed in there:
-            name = seed.rpartition("-")[0]
-            others = [mean_between(own[name], own[other]) for other in own if other != name]
-            found[name] = mean_between(own[name], work.table(seed, stimuli)) - max(others)
-        return found
-
-    return _said("second seeds", work.draws("second seeds", nearer))
-
-
-def position_of(table: pd.DataFrame) -> float:
-    """The mean importance of word position over blocks."""
-    return float(blocks_of(table)[POSITION].mean())
 
 
 def without_positions(work: Work, name: str, stimuli: Stimuli) -> Activations:
@@ -284,11 +247,15 @@ LOOKS: tuple[Callable[[Work], Statement], ...] = (
     partial(_other_words, NATURAL, "natural text"),
     _other_language,
     _untrained,
-    _second_seeds,
+    second_seeds,
     _interactions,
     _feature_set,
     _presets,
     _checkpoints,
     _silenced,
-    _trained_without,
+    trained_without,
+    other_positions,
+    nearer_without,
+    positions_or_seed,
+    positions_or_architecture,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,8 +11,9 @@ import pandas as pd
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import effects_over
 from thinkalike.recipes.findings import Findings, Statement, Table, decided
-from thinkalike.recipes.places import require
+from thinkalike.recipes.places import lacking, require
 from thinkalike.recipes.salle2024.analyses import tried
+from thinkalike.recipes.salle2024.controls import first_seed
 from thinkalike.recipes.salle2024.measures import MEASURES
 from thinkalike.recipes.salle2024.observing import Observation
 from thinkalike.recipes.salle2024.rules import BEYOND_RULES, PAPER_RULES
@@ -42,7 +44,7 @@ def run(settings: SalleSettings, out: Path) -> Findings:
         scale=settings.scale,
         statements=statements,
         figures=(*draw(work, seen), effect_figure(statements)),
-        tables=(by_kind(work, seen),),
+        tables=(by_kind(work, seen, second_cast(work)),),
         settings=settings.plain(),
         notes=(reading(work, seen),),
     )
@@ -63,18 +65,36 @@ def judged(
     )
 
 
-def by_kind(work: Work, seen: Mapping[str, list[Observation]]) -> Table:
-    """The verdict on every claim of the paper by the kind of sentences."""
+def second_cast(work: Work) -> Work | None:
+    """The same work with the second seed of every model; None unless all of them are here."""
+    s = work.settings
+    seeds = {first_seed(name): name for name in s.second_seeds}
+    if not seeds or set(work.cast.models) - set(seeds) or lacking(seeds.values(), s.models_folder):
+        return None
+    transformers = tuple(seeds[name] for name in s.transformers)
+    state_space = None if s.state_space is None else seeds[s.state_space]
+    return replace(work, settings=replace(s, transformers=transformers, state_space=state_space))
+
+
+def by_kind(work: Work, seen: Mapping[str, list[Observation]], second: Work | None = None) -> Table:
+    """The verdict on every claim of the paper by the kind of sentences, and of second seeds of the models."""
+    columns = {kind: (work, sets) for kind, sets in seen.items()}
+    caption = (
+        "The untangled grammar separates part of speech from the position at either end. Natural "
+        "text has the paper's eight features. Verdicts here are by ranges alone, without other analyses."
+    )
+    if second is not None:
+        columns["second seeds of all models"] = (second, second.observations(PAPER))
+        caption += " The last column has the sentences of the first, and models trained from another seed."
     rows = [
-        {"claim": rule.claim, **{kind: judged(name, work, sets).verdict for kind, sets in seen.items()}}
+        {"claim": rule.claim, **{column: judged(name, *of).verdict for column, of in columns.items()}}
         for name, rule in PAPER_RULES.items()
     ]
     return Table(
         name="kinds",
-        title="The same rules on other sentences",
+        title=f"The same rules on other sentences{' and other seeds' if second else ''}",
         frame=pd.DataFrame(rows),
-        caption="The untangled grammar separates part of speech from the position at either end. Natural "
-        "text has the paper's eight features. Verdicts here are by ranges alone, without other analyses.",
+        caption=caption,
     )
 
 

@@ -13,6 +13,8 @@ from thinkalike.recipes.rules import Rule
 DAY = "2026-11-17"
 _rule = partial(Rule, written=DAY)
 _beyond = partial(_rule, beyond=True)
+_control = partial(Rule, written="2026-11-18", beyond=True)
+"""Written while the models that they are about were still in training"""
 _ONE_SET = "until 2026-11-17 from one set of 500 sentences, without a range"
 
 PAPER_RULES: dict[str, Rule] = {
@@ -110,10 +112,14 @@ BEYOND_RULES: dict[str, Rule] = {
         at_least=0.05,
         figure="similarity",
     ),
-    "second seeds": _beyond(
+    "second seeds": _control(
         claim="Taken for granted: models of one architecture are alike, whatever their seed.",
-        effect="mean τ_w of a model with its second seed, less the highest with another architecture",
+        effect="τ_w of layers at equal depth, with a second seed less the highest with another architecture",
         at_least=0.05,
+        earlier=(
+            "until 2026-11-18 the mean τ_w of all pairs of layers, by which a copy of nano-mamba itself "
+            "would not have passed; never run.",
+        ),
     ),
     "first words": _beyond(
         claim="Taken for granted: it is the sentences that matter, and not their first words.",
@@ -179,10 +185,36 @@ BEYOND_RULES: dict[str, Rule] = {
         at_least=0.01,
         earlier=(f"any fall counted, {_ONE_SET}.",),
     ),
-    "trained without positions": _beyond(
+    "trained without positions": _control(
         claim="Left open: positional encodings. A model trained without them, all else equal, has less of "
         "word position.",
-        effect="mean importance of word position in the model less that in its control",
+        effect="mean importance of word position, with positions less trained without",
         at_least=0.01,
+        earlier=("until 2026-11-18 also asked of rotary positions, which are positions too; never run.",),
+    ),
+    "other positions": _control(
+        claim="Left open: positional encodings. Rotary ones in place of embedded ones, all else equal, leave "
+        "word position as important.",
+        effect="mean importance of word position, with embedded positions less with rotary ones",
+        at_least=-0.01,
+        at_most=0.01,
+    ),
+    "nearer without positions": _control(
+        claim="Left open: whether Mamba stands apart because it is told nothing of positions. Then a "
+        "Transformer that was trained without them is nearer to it.",
+        effect="τ_w of layers at equal depth with Mamba, of the control less of the model",
+        at_least=0.05,
+    ),
+    "positions or seed": _control(
+        claim="Left open: positional encodings. Others, or none, change a model no more than a seed does.",
+        effect="τ_w of layers at equal depth, with a second seed less with the control of positions",
+        at_most=0.05,
+    ),
+    "positions or architecture": _control(
+        claim="Taken for granted: the architecture sets models apart, and not what they are told of "
+        "positions.",
+        effect="τ_w of layers at equal depth, with the control of positions less the highest with another "
+        "architecture",
+        at_least=0.05,
     ),
 }

@@ -35,9 +35,9 @@ class SalleSettings(RecipeSettings):
     without_positions
         Models whose position embeddings or rotations are set to 0.
     position_controls
-        A model, and the same trained without positions or with other ones.
+        A model, the same trained without positions, and the same with other ones.
     second_seeds
-        A model → the same of another seed.
+        Models of the cast with another seed, named `NAME-seedN`.
     """
 
     transformers: tuple[str, ...] = ("nano-bert", "nano-gpt2")
@@ -70,6 +70,7 @@ SCALES = {
         interaction_layers=1,
         analyses=False,
         without_positions=("nano-gpt2",),
+        second_seeds=("nano-gpt2-seed1",),
     ),
     "nano": NANO,
     "real": replace(

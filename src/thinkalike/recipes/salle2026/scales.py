@@ -6,7 +6,18 @@ from dataclasses import dataclass, replace
 
 from thinkalike.recipes.recipe_settings import File, RecipeSettings
 from thinkalike.recipes.salle2026.cohort import COHORT
-from thinkalike.systems import bundled
+
+BUNDLED = (
+    "nano-bert",
+    "nano-gpt2",
+    "nano-mamba",
+    *("nano-gelu-3l", "nano-gelu-3l-seed1", "nano-gelu-4l"),
+    *("nano-solu-3l", "nano-solu-3l-seed1", "nano-solu-4l"),
+    *("nano-pythia-64", "nano-pythia-64@step250", "nano-pythia-64@step1000"),
+    *("nano-pythia-96", "nano-pythia-128", "nano-pythia-160"),
+)
+"""The population at nano scale. Models that are bundled as controls of another one's seed or positions are
+left out, so that no architecture is there more often than when the rules were written"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +41,7 @@ class PopulationSettings(RecipeSettings):
         Of the weights.
     """
 
-    models: tuple[str, ...] = bundled.names(revisions=True)
+    models: tuple[str, ...] = BUNDLED
     leave_out: tuple[str, ...] = ()
     metadata: File | None = None
     sets: int = 6

@@ -40,12 +40,14 @@ def names(*, revisions: bool = False) -> tuple[str, ...]:
     ('nano-bert', 'nano-gpt2', 'nano-mamba')
     """
     found = sorted(folder.name for folder in WEIGHTS.glob("*") if (folder / "config.json").exists())
-    order = {"bert": 0, "gpt2": 1, "mamba": 2, "gelu": 3, "solu": 4, "pythia": 5}
+    # The three architectures first, then their other seeds and positions, then the families.
+    order = ("bert", "gpt2", "mamba", "bert-", "gpt2-", "mamba-", "gelu-", "solu-", "pythia-")
 
     def place(name: str) -> tuple[int, tuple[int, ...], str]:
-        parts = name.replace("@step", "-").split("-")
-        numbers = tuple(int(part) for part in parts[2:] if part.isdigit())
-        return order.get(parts[1], len(order)), numbers, name
+        _, family, *rest = name.replace("@step", "-").split("-")
+        group = f"{family}-" if rest else family
+        numbers = tuple(int(part) for part in rest if part.isdigit())
+        return order.index(group) if group in order else len(order), numbers, name
 
     return tuple(name for name in sorted(found, key=place) if revisions or "@" not in name)
 
