@@ -147,6 +147,7 @@ def test_findings_fill_the_gallery(gallery: Any, tmp_path: Path) -> None:
     (folder / "figures" / "one.png").write_bytes(b"")
     (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
     page = gallery.page(RECIPE, folder)
+    assert "2 of 2 statements were tested." in page
     assert '| a &lt; b | <span class="verdict agrees">agrees</span> | 1 &lt; 2<br>' in page
     assert "<small>a&#124;b 0.5</small> |" in page
     assert page.index("What the paper says") < page.index("a&#124;b") < page.index("Beyond the paper")

@@ -106,7 +106,7 @@ def page(recipe: Any, folder: Path) -> str:
     took = _duration(found["processor_seconds"])
     about = f"At {found['scale']} scale, in {took} of processor time. To run it again:"
     older = [] if any(s.get("rule") for s in found["statements"]) else [OLDER]
-    parts = [*head, *older, tally(found), about, command, *(f"*{_text(n)}*" for n in found["notes"])]
+    parts = [*head, *older, tally(found), tested(found), about, command, *(f"*{_text(n)}*" for n in found["notes"])]
     seeds = other_seeds(folder)
     parts += [said_of_seed(found, seed, verdicts) for seed, verdicts in seeds.items()]
     parts += [_statements("What the paper says, and what we find", found, seeds, beyond=False)]
@@ -158,6 +158,13 @@ def _source(recipe: Any) -> str:
 def tally(found: dict[str, Any]) -> str:
     """`3 agree, 1 differs, 2 cannot be tested`, as badges."""
     return " ".join(f"{badge(verdict)} {count}" for verdict, count in found["verdicts"].items())
+
+
+def tested(found: dict[str, Any]) -> str:
+    """How many statements were tested, which says how many verdicts may be wrong by chance."""
+    own = found["statements"]
+    n = sum(statement["verdict"] != "cannot be tested" for statement in own)
+    return f"{n} of {len(own)} statements were tested. Nothing is corrected for their number."
 
 
 def badge(verdict: str) -> str:

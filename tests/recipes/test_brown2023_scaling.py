@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from thinkalike.errors import InvalidInput, ModelError
+from thinkalike.files import read_arrays
 from thinkalike.inference.blocks import find_blocks
 from thinkalike.recipes import Effect, reproduce
 from thinkalike.recipes.brown2023_scaling import SCALES, measures
@@ -293,6 +294,9 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
     kept = list((tmp_path / "run" / "steps").glob("cka-*.npz"))
     # In each part, pairs: trained, untrained, first token dropped; four models on their own.
     assert len(kept) == 2 * (3 * 3 + 4)
+    about = [read_arrays(path)[1]["about"] for path in kept]
+    drawn = {one["part"]: one["seed"] for one in about if one["untrained"]}
+    assert len(set(drawn.values())) == 2  # every part has random weights of its own
     assert not list((tmp_path / "run" / "steps").glob("unfinished*"))
 
 

@@ -108,6 +108,8 @@ class Streams:
         from thinkalike.streaming import stream_cka
 
         reading = self.settings.only("length", "dtype", "seed")
+        if untrained:  # each part has its own draw of random weights, so that the range is over both
+            reading["seed"] = self.settings.parts * self.settings.seed + part
         batches = max(1, self.settings.max_batches // self.settings.parts)
         reading |= {"drop_first": drop_first, "max_batches": batches}
         about = {
