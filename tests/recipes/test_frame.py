@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
+import vl_convert
+from PIL import Image
 from typer.testing import CliRunner
 
 from thinkalike.charts.theme import themed
@@ -358,6 +361,10 @@ class TestGallery:
         svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99">{words}</svg>'
         sharp, small = gallery.picture(svg), gallery.picture(svg, largest=10)
         assert len(small) < len(sharp) <= gallery.LARGEST
+        drawn = np.asarray(Image.open(BytesIO(sharp)).convert("RGB"), dtype=float)
+        wanted = np.asarray(Image.open(BytesIO(vl_convert.svg_to_png(svg, scale=2.0))).convert("RGBA"))
+        on_white = wanted[..., :3] * (wanted[..., 3:] / 255) + 255.0 - wanted[..., 3:]
+        assert np.abs(drawn - on_white).max() <= 3  # no eye tells these colours apart
 
     def test_a_folder_without_findings(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="holds no finished run"):

@@ -14,22 +14,26 @@ from thinkalike.recipes.findings import Figure, Statement
 
 COLORS = {"agrees": LIGHT.accent, "differs": LIGHT.negative[2], "undecided": LIGHT.muted}
 WIDTH, ROW = 420, 20
+LABELS, LETTER = 260, 7
+"""Pixels that labels have at most, and that a letter takes"""
 
 
 def effect_figure(statements: Sequence[Statement]) -> Figure:
     """A panel for each tested statement: dots are effects, lines their ranges, dashes the rule's ends."""
     tested = [one for one in statements if one.rule is not None and one.effects]
+    longest = max((len(effect.about) for one in tested for effect in one.effects), default=0)
+    room = min(LABELS, LETTER * longest)  # the same in all panels, so that they stand below one another
     return Figure(
         name="effects",
         title="Every effect with its range",
-        chart=themed(alt.vconcat(*(_panel(one) for one in tested), spacing=14)),
+        chart=themed(alt.vconcat(*(_panel(one, room) for one in tested), spacing=14)),
         caption="A dot is the effect, the line through it its 95 % range. Dashed: where the rule says that "
         "the paper is borne out, on the side of the arrow. Blue agrees, brown differs, grey is undecided.",
         of_paper="",
     )
 
 
-def _panel(statement: Statement) -> alt.LayerChart:
+def _panel(statement: Statement, room: int) -> alt.LayerChart:
     rule = statement.rule
     assert rule is not None
     data = pd.DataFrame(
@@ -41,7 +45,8 @@ def _panel(statement: Statement) -> alt.LayerChart:
         }
         for one in statement.effects
     )
-    y = alt.Y("about:N", title=None, sort=list(data["about"]), axis=alt.Axis(labelLimit=260, ticks=False))
+    axis = alt.Axis(labelLimit=LABELS, minExtent=room, ticks=False)
+    y = alt.Y("about:N", title=None, sort=list(data["about"]), axis=axis)
     scale = alt.Scale(zero=False, nice=True)
     base = alt.Chart(data).encode(y=y)
     color = alt.value(COLORS[statement.verdict])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 from thinkalike.errors import StoreError
@@ -43,14 +44,21 @@ def fill(run: Path, gallery: Path = GALLERY) -> Path:
 
 
 def picture(svg: str, *, largest: int = LARGEST) -> bytes:
-    """The sharpest PNG that is not too large, or the least sharp of all."""
+    """The sharpest PNG that is not too large, or the least sharp of all.
+
+    It has 256 colours, chosen for it, on white: one cannot tell, and it takes a fifth of the bytes.
+    """
     import vl_convert
+    from PIL import Image
 
     for scale in SHARPNESS:
-        png: bytes = vl_convert.svg_to_png(svg, scale=scale)
-        if len(png) <= largest:
+        drawn = Image.open(BytesIO(vl_convert.svg_to_png(svg, scale=scale))).convert("RGBA")
+        opaque = Image.alpha_composite(Image.new("RGBA", drawn.size, "white"), drawn)
+        png = BytesIO()
+        opaque.convert("RGB").quantize(256).save(png, "PNG", optimize=True)
+        if png.tell() <= largest:
             break
-    return png
+    return png.getvalue()
 
 
 def main(runs: Sequence[str]) -> None:
