@@ -28,7 +28,7 @@ from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import recipe_registry as table
 from thinkalike.recipes.places import PACKAGED, lacking, locate, require
-from thinkalike.recipes.recipe_page import answer, duration, multiplicity, number, render
+from thinkalike.recipes.recipe_page import answer, command, duration, multiplicity, number, render
 from thinkalike.recipes.recipe_settings import File, RecipeSettings
 from thinkalike.recipes.steps import Steps
 
@@ -190,6 +190,15 @@ class TestPage:
         # Titles are set in bold by the template: two tables' captions and one figure's.
         assert page.tags.count("b") == 2
         assert page.text.count("bold & 'quoted'") >= 5
+
+    def test_the_command_has_what_was_changed(self, small: Recipe) -> None:
+        as_usual = small_run(Small(scale="smoke"), Path())
+        assert command(small, as_usual) == "thinkalike reproduce small --scale smoke"
+        changed = Small(scale="smoke", height=2.5, names=("a", "b"), seed=1, models_folder="mine")
+        assert command(small, small_run(changed, Path())) == (
+            "thinkalike reproduce small --scale smoke --set seed=1 --set height=2.5 --set names=a,b "
+            "--models mine"
+        )
 
     def test_no_request_can_leave_it(self, small: Recipe) -> None:
         html = render(small, small_run(Small(scale="smoke"), Path()), 3.0)

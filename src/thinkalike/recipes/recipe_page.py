@@ -39,6 +39,7 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
     return page.render(
         recipe=recipe,
         findings=findings,
+        command=command(recipe, findings),
         answer=answer(findings),
         multiplicity=multiplicity(findings),
         tables=[(table, table_cells(table)) for table in findings.tables],
@@ -56,6 +57,16 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
         dark_colours=counterparts(LIGHT, DARK),
         version=thinkalike.__version__,
     )
+
+
+def command(recipe: Recipe, findings: Findings) -> str:
+    """What makes this page again: with the settings that are not those of the scale, of files the name."""
+    usual = dict(flat(recipe.scales[findings.scale].plain()))
+    own = {name: value for name, value in flat(findings.settings) if usual.get(name) != value}
+    folder = own.pop("models_folder", None)
+    parts = ["thinkalike reproduce", recipe.name, "--scale", findings.scale]
+    parts += [f"--set {name}={value.replace(', ', ',')}" for name, value in own.items()]
+    return " ".join([*parts, *([f"--models {folder}"] if folder else [])])
 
 
 def answer(findings: Findings) -> str:
