@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import wrap
 
 import altair as alt
 import numpy as np
@@ -67,7 +68,7 @@ def by_layer(rows: pd.DataFrame, column: str, title: str) -> Chart:
             color=_color(features),
         )
         ranges = base.mark_rule(strokeWidth=2).encode(
-            y=alt.Y("low:Q", title=None if panels else title), y2="high:Q"
+            y=alt.Y("low:Q", title=None if panels else wrap(title, 30)), y2="high:Q"
         )
         dots = base.mark_point(filled=True, size=60, opacity=1).encode(y="value:Q", shape=shape)
         panel = alt.layer(zero.encode(y="y:Q"), ranges, dots)
