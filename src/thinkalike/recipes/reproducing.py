@@ -121,9 +121,9 @@ def foresee(
     Examples
     --------
     >>> from thinkalike.recipes.reproducing import foresee
-    >>> print(foresee("salle2026"))
-    salle2026 at scale nano: the run that the gallery shows took 16 s of the processor.
-    Nothing is kept in runs/salle2026-nano: all of it is to be done.
+    >>> print(foresee("salle2024-causal"))
+    salle2024-causal at scale nano: the run that the gallery shows took 94 s of the processor.
+    Nothing is kept in runs/salle2024-causal-nano: all of it is to be done.
     """
     recipe = get_recipe(name)
     _settings(recipe, scale, models_folder, changes)
