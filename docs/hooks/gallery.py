@@ -106,7 +106,15 @@ def page(recipe: Any, folder: Path) -> str:
     took = _duration(found["processor_seconds"])
     about = f"At {found['scale']} scale, in {took} of processor time. To run it again:"
     older = [] if any(s.get("rule") for s in found["statements"]) else [OLDER]
-    parts = [*head, *older, tally(found), tested(found), about, command, *(f"*{_text(n)}*" for n in found["notes"])]
+    parts = [
+        *head,
+        *older,
+        tally(found),
+        tested(found),
+        about,
+        command,
+        *(f"*{_text(n)}*" for n in found["notes"]),
+    ]
     seeds = other_seeds(folder)
     parts += [said_of_seed(found, seed, verdicts) for seed, verdicts in seeds.items()]
     parts += [_statements("What the paper says, and what we find", found, seeds, beyond=False)]
