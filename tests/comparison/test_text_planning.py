@@ -88,8 +88,11 @@ def test_commands_say_what_they_will_take_and_write_nothing(
     assert "CKA over 40 batches" in capsys.readouterr().out
     assert run_command(["stitch", *asked, "--layers", "1", "--both-ways", "--max-tokens", "4000"]) == 0
     assert capsys.readouterr().out.count("3 stitches, 4,000 tokens") == 2
+    assert run_command(["reproduce", "brown2023-scaling", "--dry-run"]) == 0
+    told = "took 92 s of the processor.\nNothing is kept in runs/brown2023-scaling-nano"
+    assert told in capsys.readouterr().out
     assert run_command(["reproduce", "salle2026", "--dry-run"]) == 0
-    assert "took 16 s of the processor.\nNothing is kept in runs/salle2026-nano" in capsys.readouterr().out
+    assert "how long it takes is not known beforehand" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 

@@ -23,6 +23,7 @@ from thinkalike.populations.why_sensitivity import (
     other_groupings,
     why_sensitivity,
 )
+from thinkalike.systems import bundled
 
 
 def drawn(seed: int, **changes: float) -> tuple[Distances, pd.DataFrame]:
@@ -147,7 +148,7 @@ def test_what_cannot_be_explained() -> None:
 
 def test_the_bundled_models() -> None:
     found = ta.Atlas().why(n_permutations=99)
-    assert found.n_models == 15
+    assert found.n_models == len(bundled.names(revisions=True))
     assert found.score > 0
     assert any("depth" in name for name in found.groups)
     assert "vocabulary" in found.left_out

@@ -22,6 +22,14 @@ HEADS = {
     "vision": "AutoModelForImageClassification",
     "speech": "AutoModelForCTC",
 }
+OTHER_HEADS = {
+    "whisper": "AutoModelForSpeechSeq2Seq",
+    "gemma3": "AutoModelForImageTextToText",
+    "qwen3_vl": "AutoModelForImageTextToText",
+    "deit": "DeiTForImageClassification",  # two heads go by the automatic name
+}
+WITHOUT_LOGITS = ("clip", "siglip", "dinov3_vit", "qwen3_vl_text")
+"""Towers that end in vectors to be compared, and models that transformers gives no output layer"""
 
 
 def with_head(name):
@@ -31,19 +39,19 @@ def with_head(name):
     case = tiny.Case(name, tiny.TINY[name])
     config = case.tiny.config()
     head = HEADS[ARCHITECTURES[config.model_type].kind]
-    head = {"whisper": "AutoModelForSpeechSeq2Seq", "gemma3": "AutoModelForImageTextToText"}.get(name, head)
+    head = OTHER_HEADS.get(name, head)
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning)
-        model = getattr(tf, head).from_config(config).eval()
+        made = getattr(tf, head)
+        model = (made.from_config(config) if head.startswith("Auto") else made(config)).eval()
     inputs = case.inputs()
     if case.tiny.part is not None:
         inputs.setdefault("decoder_input_ids", torch.arange(5, 12).repeat(2, 1))
     return model, case.tiny.part, inputs
 
 
-# CLIP's towers end in vectors to be compared, not in logits.
-@pytest.mark.parametrize("name", [name for name in tiny.TINY if not name.startswith("clip")])
+@pytest.mark.parametrize("name", [name for name in tiny.TINY if not name.startswith(WITHOUT_LOGITS)])
 def test_stitched_with_itself_a_model_gives_its_own_logits(name):
     model, part, inputs = with_head(name)
     with torch.no_grad():

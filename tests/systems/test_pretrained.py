@@ -330,13 +330,21 @@ def test_processors_that_are_not_there(gpt2_folder):
 
 def test_an_unknown_architecture_by_name_is_discovered(one_case, make_tokenizer, words_of, tmp_path):
     torch.manual_seed(0)
-    config = tf.GPTNeoConfig(
-        hidden_size=32, num_layers=2, attention_types=[[["global", "local"], 1]], num_heads=4, vocab_size=320
+    config = tf.PersimmonConfig(
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        vocab_size=320,
+        bos_token_id=None,
+        eos_token_id=None,
     )
-    tf.GPTNeoModel(config).save_pretrained(tmp_path / "neo")
-    make_tokenizer("bytes").save_pretrained(tmp_path / "neo")
-    with pytest.warns(UserWarning, match="'gpt_neo' is not in the table: taking the 2 equal blocks at 'h'"):
-        found = ta.extract(tmp_path / "neo", words_of(["Mary fell."]), cache=False)
+    folder = tmp_path / "unknown"
+    tf.PersimmonModel(config).save_pretrained(folder)
+    make_tokenizer("bytes").save_pretrained(folder)
+    told = "'persimmon' is not in the table: taking the 2 equal blocks at 'layers'"
+    with pytest.warns(UserWarning, match=told):
+        found = ta.extract(folder, words_of(["Mary fell."]), cache=False)
     assert found.layers == (0, 1, 2)
-    named = ta.extract(tmp_path / "neo", words_of(["Mary fell."]), blocks="h", cache=False)
+    named = ta.extract(folder, words_of(["Mary fell."]), blocks="layers", cache=False)
     np.testing.assert_array_equal(named[2], found[2])
