@@ -77,7 +77,7 @@ def layer_map(
     data : rows of `system`, `layer`, `block` (of a part; else the layer itself), `place` (depth from 0), `x`,
         `y`, `end` (whether the name of its block is written).
     extent : the map shows −extent … extent from left to right.
-    aspect : height ÷ width. A page that draws it reads it in `usermeta`.
+    aspect : height ÷ width.
     """
     colors = (
         {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)}
@@ -100,8 +100,7 @@ def layer_map(
         .mark_text(align="left", dx=8, dy=-6, fontSize=11)
         .encode(text="block:N")
     )
-    chart = layered(path, points, labels, width=320, height=round(320 * aspect), title=title)
-    return chart.properties(usermeta={"ratio": aspect})
+    return layered(path, points, labels, width=320, height=round(320 * aspect), title=title)
 
 
 def system_map(

@@ -115,17 +115,19 @@ def matrix_chart(
 def layer_map_chart(
     layers: LayerMap, theme: Theme, *, data: Data | None = None, bare: bool = False
 ) -> alt.LayerChart:
-    """Layers of all systems, joined in the order of their depth."""
+    """Layers of all systems, joined in the order of their depth; a page reads its height ÷ width if `bare`."""
     table = tables.layer_map_table(layers)
-    return maps.layer_map(
+    aspect = tables.map_aspect(table)
+    chart = maps.layer_map(
         table if data is None else data,
         systems=systems_of(layers.rows),
         extent=tables.map_extent(table),
-        aspect=tables.map_aspect(table),
+        aspect=aspect,
         title="" if bare else f"{tables.measure_title(layers.measure)} (stress {layers.stress:.2f})",
         legend=not bare,
         theme=theme,
     )
+    return chart.properties(usermeta={"ratio": aspect}) if bare else chart  # only a whole chart may have it
 
 
 def system_map_chart(
