@@ -376,7 +376,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> str:
     chart = alt.Chart(points).mark_bar(fill=fill).encode(x="x:Q", y="name:N", tooltip="name:N")
     figures = [Figure(name, name, themed(chart), "Two bars.", "") for name in ("one", "two")]
     findings = Findings("r", "nano", (Statement("Said.", "Found.", "differs"),), figures=tuple(figures))
-    small = Recipe("r", "A recipe", "Nobody 2026", "Figure 1", "none")
+    small = Recipe("r", "A recipe", "Nobody 2026", "Figure 1", "thinkalike.recipes.salle2024")
     return write_page(small, findings, tmp_path_factory.mktemp("recipe"), 1.0).as_uri()
 
 

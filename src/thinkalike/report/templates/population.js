@@ -40,10 +40,10 @@ function sized(drawing, width, height) {
 function mapReach() {
   const far = Math.max(1e-9, ...DATA.map.places.flat().map(Math.abs));
   const ends = DATA.map.places.map(([x, y], k) => {
-    const [a, b, angle] = DATA.map.ellipses[k], c = Math.cos(angle), s = Math.sin(angle);
-    return Math.max(Math.abs(x) + Math.hypot(a * c, b * s), Math.abs(y) + Math.hypot(a * s, b * c));
+    const [a, b, angle] = DATA.map.ellipses[k], c = Math.abs(Math.cos(angle)), s = Math.abs(Math.sin(angle));
+    return Math.max(Math.abs(x) + a * c + b * s, Math.abs(y) + a * s + b * c); // of the box around the shade
   });
-  return Math.min(1.6 * far, Math.max(1.2 * far, 1.02 * Math.max(...ends)));
+  return Math.min(2 * far, Math.max(1.2 * far, 1.02 * Math.max(...ends)));
 }
 
 const FEW = 60; // models that all have their names and ellipses
