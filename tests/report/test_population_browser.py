@@ -111,8 +111,9 @@ def test_the_page_of_a_pair_says_what_each_cares_about(
         found = [float(title.rsplit(": ", 1)[1].replace("−", "-")) for title in titles]
         assert found == pytest.approx(expected[column].tolist(), abs=0.0051)
     said = browser.execute_script("return document.getElementById('pair-answer').textContent")
-    near = ta.Atlas().nearest("nano-gpt2", 14)["model"].tolist()
-    assert f"nano-bert is number {near.index('nano-bert') + 1} of 14" in said
+    others = len(ta.Atlas()) - 1
+    near = ta.Atlas().nearest("nano-gpt2", others)["model"].tolist()
+    assert f"nano-bert is number {near.index('nano-bert') + 1} of {others}" in said
     shares = [
         float(text.removesuffix(" %"))
         for text in each(browser, "#pair-profile text", "e.textContent")
