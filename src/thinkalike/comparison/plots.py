@@ -115,7 +115,7 @@ def matrix_chart(
 def layer_map_chart(
     layers: LayerMap, theme: Theme, *, data: Data | None = None, bare: bool = False
 ) -> alt.LayerChart:
-    """Layers of all systems, joined in the order of their depth; if `bare`, with its height ÷ width for a page."""
+    """Layers of all systems, joined in the order of their depth; if `bare`, with its shape for a page."""
     table = tables.layer_map_table(layers)
     aspect = tables.map_aspect(table)
     chart = maps.layer_map(
