@@ -225,7 +225,9 @@ def _numpy_file(path: Path) -> dict[object, np.ndarray]:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
-            arrays = {layer: loaded[name] for layer, name in _numbered(loaded.files).items()}
+            arrays: dict[object, np.ndarray] = {
+                layer: loaded[name] for layer, name in _numbered(loaded.files).items()
+            }
         for layer, array in arrays.items():
             if not isinstance(array, np.ndarray):  # NumPy gives the bytes of files that are no arrays
                 raise ValueError(f"{layer} in it is no array")
