@@ -1,6 +1,6 @@
 """Robustness of three bundled models on 200 sentences, texts read anew for each way of reading.
 
-The grid has 24 analyses; here 23, for no bundled model has a beginning-of-sequence token that it leaves out.
+The grid has 25 analyses; here 24, for no bundled model has a beginning-of-sequence token that it leaves out.
 
 Goal: 60 s of two cores. `python -m benchmarks robustness` writes benchmarks/results/robustness.json, with the
 load of the machine before the run: on a busy one the time on the wall says little, the processor's more.

@@ -62,10 +62,10 @@ def same_as(found: Robustness, name: str, again: Comparison, *, geometry: bool =
 
 
 def test_the_grid_is_what_it_says() -> None:
-    """24 analyses of the defaults, the comparison among them; names are unique."""
+    """25 analyses of the defaults, the comparison among them; names are unique."""
     main = {**Settings().as_dict(), "pooling": "last", "bos": "auto"}
     different = {tuple(one.choices(main).items()) for one in (MAIN, *GRID)}
-    assert len(different) == 24
+    assert len(different) == 25
     assert len({one.name for one in GRID}) == len(GRID)
 
 
@@ -84,6 +84,7 @@ def test_arrays_get_what_has_a_meaning_for_them(found: Robustness) -> None:
         assert reasons.pop(name) == "no system would read the text otherwise"
     assert reasons.pop("other sentences") == "no other sentences were given"
     assert reasons.pop("cosine, other sentences") == "no other sentences were given"
+    assert reasons.pop("conditional, other sentences") == "no other sentences were given"
     assert reasons.pop("last token of a word") == "no system would read the text otherwise"
     assert reasons == {}
     assert len(found.analyses) == 18

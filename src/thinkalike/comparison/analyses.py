@@ -100,8 +100,9 @@ GRID: tuple[Analysis, ...] = (
     Analysis("conditional, no first words", encoding={"importance": "conditional"}, words="not first"),
     Analysis("cosine, conditional", encoding={"distance": "cosine", "importance": "conditional"}),
     Analysis("cosine, other sentences", encoding={"distance": "cosine"}, sentences="others"),
+    Analysis("conditional, other sentences", encoding={"importance": "conditional"}, sentences="others"),
 )
-"""Every choice once: those that the comparison made itself fall away. With the defaults 24 analyses remain,
+"""Every choice once: those that the comparison made itself fall away. With the defaults 25 analyses remain,
 the comparison being one of them"""
 
 
