@@ -229,6 +229,7 @@ def test_every_simulation_is_on_the_page_of_certainty(
     row = {"name": "p | q", "world": "w", "goal_low": 0.03, "goal_high": 0.07, "error": 0.011, "n": 400}
     rows = {
         "ranges-a": [row | {"found": 0.05, "holds": True}],
+        "ranges-b": [row | {"found": 0.08, "holds": False, "world": "another"}],
         "of-others": [row | {"found": 0.09, "holds": False, "world": "elsewhere"}],
     }
     monkeypatch.setattr(made, "RESULTS", tmp_path / "calibration.json")
@@ -236,6 +237,7 @@ def test_every_simulation_is_on_the_page_of_certainty(
     text = made.on_page_markdown(page)
     assert text.count("| p \\| q | w | 3–7 % | 5.0 ± 1.1 % | 400 |") == 1
     assert text.count("| p \\| q | elsewhere | 3–7 % | **9.0 ± 1.1 %**, missed | 400 |") == 1
+    assert "| geometric measures (RSA, CKA) | **1 of 2**: 5.0 to 8.0 % |  |  |" in text
     assert "<!-- calibration" not in text
     assert "*Not simulated yet.*" in text
     assert made.on_page_markdown("# Other page") == "# Other page"

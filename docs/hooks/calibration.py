@@ -11,19 +11,65 @@ MARK = re.compile(r"^<!-- calibration: (\S+) -->$", re.MULTILINE)
 Row = dict[str, Any]
 
 REST = "rest"
+SUMMARY = "summary"
+FAMILIES = {
+    "τ_w and features": ("features-",),
+    "geometric measures (RSA, CKA)": ("ranges-", "null-"),
+    "the share that features explain": ("share-",),
+    "agreement of two matrices": ("agreement-",),
+    "blocks of layers": ("blocks-",),
+    "groups of models": ("groups-",),
+    "subjects": ("subjects-",),
+    "stitching": ("stitching-",),
+    "what models have in common (`why`)": ("why-",),
+    "what tuning changed (`diff`, `trace`)": ("diff-",),
+}
+KINDS = {
+    "p ≤ 0.05 where nothing is (goal 3–7 %)": (0.03, 0.07),
+    "ranges of 95 % (goal 92–98 %)": (0.92, 0.98),
+}
+"""The two goals that most claims have; the others differ from claim to claim"""
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "calibration.json"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the table of all simulations whose names begin with PREFIX where `<!-- calibration: PREFIX -->` is.
 
-    `rest` stands for all that no other mark of the page names.
+    `rest` stands for all that no other mark of the page names, `summary` for one row per family of claims.
     """
-    prefixes = tuple(name for name in MARK.findall(markdown) if name != REST)
+    prefixes = tuple(name for name in MARK.findall(markdown) if name not in (REST, SUMMARY))
     if not MARK.search(markdown):
         return markdown
     kept = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return MARK.sub(lambda found: table(chosen(kept, found[1], prefixes)), markdown)
+
+    def made(found: re.Match[str]) -> str:
+        return summary(kept) if found[1] == SUMMARY else table(chosen(kept, found[1], prefixes))
+
+    return MARK.sub(made, markdown)
+
+
+def summary(kept: dict[str, list[Row]]) -> str:
+    """Markdown, a row per family: how many claims of each kind met their goal, the lowest and the highest."""
+    lines = [f"| about | {' | '.join(KINDS)} | other goals |", "|---|---|---|---|"]
+    for family, prefixes in FAMILIES.items():
+        rows = [row for name, rows in kept.items() if name.startswith(prefixes) for row in rows]
+        of_goal = [[row for row in rows if _ends(row) == goal] for goal in KINDS.values()]
+        others = [row for row in rows if _ends(row) not in KINDS.values()]
+        lines.append(f"| {family} | {' | '.join(map(_met, of_goal))} | {_met(others, between=False)} |")
+    return "\n".join(lines)
+
+
+def _ends(row: Row) -> tuple[float, float]:
+    return row["goal_low"], row["goal_high"]
+
+
+def _met(rows: list[Row], *, between: bool = True) -> str:
+    if not rows:
+        return ""
+    met = sum(row["holds"] for row in rows)
+    count = f"{met} of {len(rows)}" if met == len(rows) else f"**{met} of {len(rows)}**"
+    found = [100 * row["found"] for row in rows]
+    return f"{count}: {min(found):.1f} to {max(found):.1f} %" if between else count
 
 
 def chosen(
