@@ -1,11 +1,13 @@
 """Extraction beside the forward passes alone, beside one text at a time, and its memory.
 
-    python -m benchmarks.activations
+    python -m benchmarks.activations [memory | speed | busy]...
 
 A random GPT-2 of the usual size (12 layers × 768) reads 512 short sentences of mixed length. Every round
 times all ways in turn, by the clock and by the time of the processor, so that whatever else the machine does
 falls on all of them; seconds are of the best round, ratios the median of those within a round. Memory is the
-peak of a process of its own, for more and more stimuli. Writes benchmarks/results/activations.json.
+peak of a process of its own, for more and more stimuli. `busy` reads a bundled model beside other processes,
+with threads that wait asleep, as ours do, or turning, as OpenMP's do by default.
+Writes benchmarks/results/activations.json.
 """
 
 from __future__ import annotations
@@ -217,8 +219,54 @@ def growing_memory() -> list[dict[str, int]]:
     return rows
 
 
+READ = """
+import time
+import thinkalike as ta
+stimuli = [ta.Stimuli.from_grammar(200, seed=seed) for seed in range(4)]
+ta.extract("nano-gpt2", stimuli[0])
+begun = time.perf_counter()
+for one in stimuli[1:]:
+    ta.extract("nano-gpt2", one)
+print(time.perf_counter() - begun)
+"""
+
+
+def busy() -> list[dict[str, Any]]:
+    """A bundled model read by threads that wait asleep or turning, beside none and two busy processes."""
+    rows = []
+    for others in (0, 2):
+        load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+        try:
+            taken = {policy: median(_reading(policy) for _ in range(3)) for policy in ("PASSIVE", "ACTIVE")}
+        finally:
+            for process in load:
+                process.kill()
+                process.wait()
+        asleep, turning = taken["PASSIVE"], taken["ACTIVE"]
+        rows.append(
+            {
+                "busy processes": others,
+                "s asleep": round(asleep, 2),
+                "s turning": round(turning, 2),
+                "ratio": round(turning / asleep, 2),
+                "load": round(os.getloadavg()[0], 1),
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def _reading(policy: str) -> float:
+    """Seconds by the clock of a process of its own, with nothing kept from earlier ones."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "OMP_WAIT_POLICY": policy, "THINKALIKE_CACHE": cache}
+        command = [sys.executable, "-W", "ignore", "-c", READ]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return float(done.stdout.splitlines()[-1])
+
+
 # Memory first: on Linux, a process counts the peak of the one that started it as its own.
-PARTS: dict[str, Callable[[], Any]] = {"memory": growing_memory, "speed": speed}
+PARTS: dict[str, Callable[[], Any]] = {"memory": growing_memory, "speed": speed, "busy": busy}
 
 
 def main(*names: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 import thinkalike
 from thinkalike import machine
 from thinkalike.errors import ModelError
-from thinkalike.machine import ISA, available_memory, free_disk, keep_off_amx, kernels_directory
+from thinkalike.machine import ISA, WAITING, available_memory, free_disk, keep_off_amx, kernels_directory
 from thinkalike.systems.system import LoadOptions, open_system
 
 FLAGS = "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu vme avx512_bf16 {} xsave\n"
@@ -46,6 +46,27 @@ def test_nothing_changes_where_it_is_not_announced(tmp_path: Path) -> None:
 
 def test_the_user_decides(tmp_path: Path) -> None:
     assert environment_on(tmp_path, "amx_tile", **{ISA: "DEFAULT"}) == {ISA: "DEFAULT"}
+
+
+def threads_wait(**before: str) -> str:
+    """How OpenMP says that its threads wait, in a process that imports us and then torch."""
+    environment = {k: v for k, v in os.environ.items() if k != WAITING}
+    done = subprocess.run(
+        [sys.executable, "-c", "import thinkalike, torch"],
+        env=environment | {"OMP_DISPLAY_ENV": "TRUE"} | before,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = [line for line in done.stderr.splitlines() if WAITING in line]
+    if not said:
+        pytest.skip("this OpenMP does not say how its threads wait")
+    return said[0].split("'")[1]
+
+
+def test_threads_wait_asleep_unless_the_user_says_otherwise() -> None:
+    assert threads_wait() == "PASSIVE"
+    assert threads_wait(**{WAITING: "ACTIVE"}) == "ACTIVE"
 
 
 PRODUCT = """

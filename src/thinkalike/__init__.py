@@ -6,11 +6,12 @@ The public names are loaded when first used, so that `import thinkalike` is ligh
 from __future__ import annotations
 
 from thinkalike.lazy import loader
-from thinkalike.machine import keep_off_amx
+from thinkalike.machine import keep_off_amx, wait_asleep
 
 __version__ = "1.0.0rc1"
 
 keep_off_amx()  # before torch multiplies anything
+wait_asleep()  # before torch brings OpenMP
 
 _HOMES = {
     "Stimuli": "thinkalike.stimuli",

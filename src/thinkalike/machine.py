@@ -1,4 +1,4 @@
-"""What depends on the machine: where our caches lie, and instructions that it announces and may not run.
+"""What depends on the machine: where our caches lie, how threads wait, instructions that it may not run.
 
 Light, since it is used before torch and Numba are loaded.
 """
@@ -21,6 +21,7 @@ CACHE = "THINKALIKE_CACHE"
 ISA = "ONEDNN_MAX_CPU_ISA"
 WITHOUT_AMX = "AVX512_CORE_BF16"
 """The most that oneDNN, which multiplies matrices for torch, may use of a processor that announces AMX"""
+WAITING = "OMP_WAIT_POLICY"
 CPUINFO = Path("/proc/cpuinfo")
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
@@ -45,6 +46,16 @@ def keep_off_amx(environment: MutableMapping[str, str] = os.environ, cpuinfo: Pa
         too_late = ISA not in environment and "torch" in sys.modules
         allowed = environment.setdefault(ISA, WITHOUT_AMX).upper()
         _amx_may_run = too_late or "AMX" in allowed or not allowed.startswith(("SSE", "AVX"))
+
+
+def wait_asleep(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Let the threads of a matrix product sleep while they wait for one another, unless the user said how.
+
+    By default they wait by turning in circles. On a machine with other work the one that they wait for then
+    does not get its turn: reading a bundled model on two busy cores took six to nine times as long, most of
+    it turning. OpenMP looks at the variable when it is loaded, that is with torch.
+    """
+    environment.setdefault(WAITING, "PASSIVE")
 
 
 _amx_may_run = False
