@@ -29,6 +29,7 @@ INFLATED = 5.0
 FINE_GRAINED = 0.98
 WIDE_NULL = 0.4
 DUPLICATED = 0.05
+HALF = 0.5
 UNSTABLE = 0.5
 AS_ALIKE_UNTRAINED = 0.1
 MOST_SYSTEMS = 6
@@ -208,14 +209,19 @@ def _duplicated_vectors(evidence: Evidence) -> Found:
     known = [
         (profile, profile.diagnostics.duplicated) for profile in evidence.profiles if profile.diagnostics
     ]
-    found = [(profile, shares) for profile, shares in known if (shares > DUPLICATED).any()]
-    if found:
-        most = max(float(shares.max()) for _, shares in found)
-        places = [(profile, shares > DUPLICATED) for profile, shares in found]
+    said = []
+    for above, most in ((HALF, 1.0), (DUPLICATED, HALF)):
+        there = [(profile, (shares > above) & (shares <= most)) for profile, shares in known]
+        there = [(profile, mask) for profile, mask in there if mask.any()]
+        if there:
+            highest = max(float(shares[shares <= most].max(initial=0.0)) for _, shares in known)
+            said.append(f"up to {percent(highest)} in {_places(there)}")
+    if said:
+        about = [(profile, shares > DUPLICATED) for profile, shares in known if (shares > DUPLICATED).any()]
         yield (
-            f"Up to {percent(most)} of the items have the very same "
-            f"vector as another in {_places(places)}: there are fewer different items than it seems.",
-            _systems(places),
+            f"Items have the very same vector as another: {', and '.join(said)}. "
+            "There are fewer different items than it seems.",
+            _systems(about),
         )
 
 
