@@ -79,10 +79,13 @@ def test_what_is_refused(
         ("model,x\nnano-gpt2,é\n".encode("latin-1"), "is no .csv table"),
         (b"model,x\nnano-gpt2,1\nnano-gpt2,2\n", "two rows of nano-gpt2"),
         (b"model,x\ngpt-5,1\n", "no model in this atlas 'gpt-5'"),
+        (b"model,x\n", "has 0 models and 1 facts"),
+        (b"model\nnano-gpt2\n", "has 1 models and 0 facts"),
     ],
 )
 def test_a_table_that_is_none(run: Run, tmp_path: Path, content: bytes, message: str) -> None:
     table = tmp_path / "facts.csv"
     table.write_bytes(content)
-    with pytest.raises((InvalidInput, UnknownName), match=message):
-        run("atlas", "why", "--facts", table)
+    for action in ("why", "report"):
+        with pytest.raises((InvalidInput, UnknownName), match=message):
+            run("atlas", action, "--facts", table)
