@@ -84,6 +84,7 @@ def test_whole_numbers(value: object) -> None:
     ("call", "message"),
     [
         (lambda: ta.similarity([X, X], measure="cka", distance="cosine"), "is for measure='rsa': cka has no"),
+        (lambda: ta.similarity([X, X], measure="cka", distance="nonsense"), "is for measure='rsa'"),
         (lambda: ta.similarity([X, X], measure="cka", n_permutations=-1), "whole number of at least 0"),
         (lambda: ta.similarity([X, X], stimuli=TABLE), "stimuli= is for activations"),
         (lambda: ta.compare([X, X], TABLE, null=-1), "Got null=-1: give a whole number of at least 0"),

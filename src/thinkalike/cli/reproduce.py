@@ -79,7 +79,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
             raise InvalidInput(f"{text!r} changes no setting: write SETTING=VALUE.")
         try:
             settings[key] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             settings[key] = value
     return settings
 
