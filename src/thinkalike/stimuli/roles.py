@@ -71,8 +71,8 @@ def chosen_features(
             raise InvalidInput(f"{option}={given!r} is one name: give a list of names, {option}=[{given!r}].")
     require_features([*features, *drop], known, place)
     names = [name for name in dict.fromkeys(features) if name not in drop]
-    if drop and not names:
-        raise InvalidInput(f"{place}: no feature is left of {listed(features)}: keep at least one.")
+    if known and not names:
+        raise InvalidInput(f"{place}: no feature is left of {listed(features or known)}: keep at least one.")
     return names
 
 
