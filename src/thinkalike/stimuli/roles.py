@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -47,6 +48,18 @@ def assemble(
         "items": pd.concat([spans, others], axis=1).set_axis(ids, axis=0),
         "sentences": sentences,
     }
+
+
+def keyed_table(raw: RawTable) -> pd.DataFrame:
+    """The columns of a flat table by their kinds; the first, which may be nameless, names the rows."""
+    first, *others = raw.frame.columns.to_list()
+    frame = raw.frame.set_axis([str(first).strip() or "name", *others], axis=1)
+    keys, *names = _column_names(replace(raw, frame=frame))
+    frame = frame.set_axis([keys, *names], axis=1)
+    table = {
+        name: as_feature(_values(raw, frame[name]), None, raw.place, untyped=raw.untyped) for name in names
+    }
+    return pd.DataFrame(table, index=frame.index).set_axis(frame[keys].astype(str), axis=0)
 
 
 def _column_names(raw: RawTable) -> list[str]:

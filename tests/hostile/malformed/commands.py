@@ -41,7 +41,7 @@ def _files(folder: Path) -> None:
         "infinite": "model,size\nnano-bert,inf\nnano-gpt2,3\n",
         "same": "model,colour,colour\nnano-bert,red,red\nnano-gpt2,blue,red\n",
         "ragged": "model,colour\nnano-bert,red,blue,green\nnano-gpt2,blue\n",
-        "unnamed": ",\nnano-bert,red\n",
+        "unnamed": "model,\nnano-bert,red\n",
     }
     for name, text in tables.items():
         (folder / f"{name}.csv").write_text(text)
@@ -275,7 +275,6 @@ a.npz --subjects people.npy --measure zzz
 a.npz --subjects people.npy --measure ''
 a.npz --subjects people.npy --seed -1
 a.npz --subjects people.npy --out w.csv/g
-a.npz --subjects people.npy --clusters
 a.npz --subjects ''
 a.npz --subjects x=
 a.npz --subjects people.npy --subjects people.npy
