@@ -61,6 +61,11 @@ def test_the_bundled_atlas(run: Run, tmp_path: Path) -> None:
         (["report", "--out", "x.pdf"], "x.pdf ends in '.pdf': a page is written as .html"),
         (["report", "--out", ""], "a page is written as .html"),
         (["map", "--figure", "x.txt"], "x.txt ends in '.txt': figures are drawn as"),
+        (
+            ["add", "nano-gpt2", "--at", "x", "--fact", "a=1", "--fact", "a=2"],
+            "'a' is given twice, as 1 and as",
+        ),
+        (["add", "nano-gpt2", "--at", "x", "--fact", "a=1e400"], "'a=1e400' is larger than any number"),
         (["add", "nano-gpt2", "--at", "x", "--fact", "family"], "'family' is no fact: write NAME=VALUE"),
     ],
 )

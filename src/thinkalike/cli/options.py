@@ -24,8 +24,12 @@ FIGURES = (".png", ".svg", ".pdf", ".html")
 
 
 def asked(**options: Any) -> dict[str, Any]:
-    """Those that were given."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Those that were given; what is given empty says nothing."""
+    found = {name: value for name, value in options.items() if value is not None}
+    empty = next((name for name, value in found.items() if value == ""), None)
+    if empty is not None:
+        raise InvalidInput(f"--{empty.replace('_', '-')} is empty: give a value, or leave it out.")
+    return found
 
 
 def batch_size_of(text: str | None) -> int | str | None:

@@ -143,10 +143,7 @@ nano-bert --reference zzz
 nano-bert --fact x
 nano-bert --fact =3
 nano-bert --fact a=1 --fact a=2
-nano-bert --out w.csv/f
 nano-bert --out ''
-nano-bert --out LONG
-nano-bert --out folder
 nano-bert --batch-size 0
 nano-bert --device zzz
 """
