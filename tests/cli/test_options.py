@@ -202,6 +202,7 @@ def test_options_of_models_are_refused_with_arrays(option: str, arrays, tmp_path
         (["reproduce", "--scale", "smoke"], "--scale has a meaning only with the NAME of a recipe"),
         (["cka", "nano-gpt2", "--text", "x.txt", "--max-batches", "0"], "greater than or"),
         (["cka", "nano-gpt2", "--text", "x.txt", "--length", "0"], "greater than or"),
+        (["fingerprint", "nano-bert", "--out", ""], "as the beginning of names of files: give one"),
         (["compare", "a", "b", "--pooling", ""], "--pooling is empty: give a value, or leave it out"),
         (["compare", "a", "b", "--null", "99999999999999999999"], "less than or equal to"),
         (

@@ -10,7 +10,7 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.named import SYSTEMS, parse_systems
-from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of
+from thinkalike.cli.options import BatchSize, Device, Dtype, asked, batch_size_of, file_names
 from thinkalike.errors import InvalidInput
 from thinkalike.options import named_once
 from thinkalike.types import Json
@@ -36,7 +36,7 @@ def fingerprint(
     device: Device = None,
     batch_size: BatchSize = None,
     out: Annotated[
-        Path | None, address("The file to write.", show_default="NAME-REFERENCE.npz in this folder")
+        Path | None, file_names("The file to write.", show_default="NAME-REFERENCE.npz in this folder")
     ] = None,
 ) -> None:
     """Show reference stimuli to a model and write what is needed to compare it with others later."""

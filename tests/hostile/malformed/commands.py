@@ -169,7 +169,6 @@ nano-bert nano-gpt2 --sentences 0
 a.npz b.npz --stimuli s.csv --sentences 3
 a.npz b.npz --stimuli s.csv --column text
 a.npz b.npz --stimuli s.csv --seed HUGE
-x=a.npz x=b.npz --stimuli s.csv
 a.npz = --stimuli s.csv
 """
 COMPARE = """
