@@ -106,12 +106,12 @@ def _matlab() -> Iterator[Malformed]:
     }
     rng = np.random.default_rng(3)
     for k in range(12):
-        data, place = bytearray(whole), int(rng.integers(len(whole)))
-        data[place] ^= 1 << int(rng.integers(8))
-        contents[f"with a bit of byte {place} flipped ({k})"] = (bytes(data), "either")
+        flipped, place = bytearray(whole), int(rng.integers(len(whole)))
+        flipped[place] ^= 1 << int(rng.integers(8))
+        contents[f"with a bit of byte {place} flipped ({k})"] = (bytes(flipped), "either")
     arguments = ("compare", "a.mat", "b.npz", "--stimuli", "s.csv", "--resamples", "0", "--no-report")
     for name, (data, expected) in contents.items():
-        make = both(good_csv, good_arrays, writes("a.mat", bytes(data)))
+        make = both(good_csv, good_arrays, writes("a.mat", data))
         yield Malformed(f".mat {name}", (*arguments, "--out", "run"), make, expected)
 
 
