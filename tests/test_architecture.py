@@ -21,6 +21,7 @@ ORDER = [
     "addresses",
     "leases",
     "files",
+    "foreign_json",
     "checkpoint",
     "options",
     "progress",

@@ -84,9 +84,14 @@ def test_whole_numbers(value: object) -> None:
     ("call", "message"),
     [
         (lambda: ta.similarity([X, X], measure="cka", distance="cosine"), "is for measure='rsa': cka has no"),
-        (lambda: ta.similarity([X, X], measure="cka", n_permutations=-1), "whole number of at least 0"),
+        (lambda: ta.similarity([X, X], measure="cka", distance="nonsense"), "is for measure='rsa'"),
+        (
+            lambda: ta.similarity([X, X], measure="cka", n_permutations=-1),
+            "whole number from 0 to 10,000,000",
+        ),
         (lambda: ta.similarity([X, X], stimuli=TABLE), "stimuli= is for activations"),
-        (lambda: ta.compare([X, X], TABLE, null=-1), "Got null=-1: give a whole number of at least 0"),
+        (lambda: ta.compare([X, X], TABLE, null=-1), "Got null=-1: give a whole number from 0 to 10,000,000"),
+        (lambda: ta.compare([X, X], TABLE, null=10**20), "give a whole number from 0 to 10,000,000"),
         (lambda: ta.similarity([X, X], measure="rsa", distance="nonsense"), "no distance 'nonsense'"),
         (lambda: ta.compare([X, X], TABLE, pooling="mean"), "give extraction={'pooling': …}"),
         (lambda: ta.compare([X, X], TABLE, extraction={"poling": "mean"}), "no option of extract 'poling'"),

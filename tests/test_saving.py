@@ -7,7 +7,7 @@ import copy
 import pickle
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 import thinkalike as ta
 from thinkalike.comparison import profile_group
 from thinkalike.comparison.cautions import CautionWarning
+from thinkalike.encoding import compare_interactions, cross_validate, interaction_importance
 from thinkalike.errors import DamagedFile
 from thinkalike.inference.clusters import cluster_models
 from thinkalike.inference.groups import compare_groups
@@ -74,6 +75,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "WordMaps": lambda: made("Comparison").word_maps,
     "TrajectoryDistances": lambda: made("Comparison").trajectories,
     "ProbeResult": _probes,
+    "CrossValidation": lambda: cross_validate(TABLE, {0: X, "top": GROWN}),
+    "InteractionComparison": lambda: compare_interactions(TABLE, GROWN),
+    "Interactions": lambda: interaction_importance(TABLE, GROWN),
 }
 OF_ONE = {"WordMaps": (ta.Stimuli.from_table(TABLE), "m", 0)}
 """What is drawn of results with a picture for each layer"""
@@ -133,15 +137,35 @@ def test_a_result_is_a_table_and_a_picture(name: str) -> None:
     assert isinstance(frame, pd.DataFrame)
     assert len(frame)
     assert " object at " not in repr(result)
+    assert "array(" not in repr(result)
     drawn = result.plot(*OF_ONE.get(name, ())).to_dict()
     assert "$schema" in drawn
 
 
+def classes() -> list[ast.ClassDef]:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in Path(ta.__file__).parent.rglob("*.py"))
+    return [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def is_kept(one: ast.ClassDef) -> bool:
+    return "Kept" in map(ast.unparse, one.bases)
+
+
 def test_every_kept_result_is_here() -> None:
     """A result that is added to the library is added above."""
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in Path(ta.__file__).parent.rglob("*.py"))
-    classes = (node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
-    assert {one.name for one in classes if "Kept" in map(ast.unparse, one.bases)} == set(MAKERS)
+    assert {one.name for one in classes() if is_kept(one)} == set(MAKERS)
+
+
+def test_whatever_is_a_table_is_drawn_saved_and_loaded() -> None:
+    missing = {}
+    for one in classes():
+        methods = {part.name for part in one.body if isinstance(part, ast.FunctionDef)}
+        if "to_frame" in methods and one.name != "Kept":
+            missing[one.name] = (
+                {"plot", "save", "load"} - methods - ({"save", "load"} if is_kept(one) else set())
+            )
+    assert len(missing) > len(MAKERS)
+    assert {name: parts for name, parts in missing.items() if parts} == {"RunPlan": {"plot"}}  # what will be
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +230,17 @@ def test_other_fields_are_refused(tmp_path: Path) -> None:
     write_result(Grown(1), tmp_path / "x.npz")
     with pytest.raises(DamagedFile, match="the fields values, more, not values"):
         read_result(Plain, tmp_path / "x.npz")
+
+
+def cityblock(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.abs(a[:, None] - b[None]).sum(axis=2)
+
+
+def test_a_function_among_the_settings_is_kept_by_its_name(tmp_path: Path) -> None:
+    found = cross_validate(TABLE, X, distance=cityblock)
+    again = type(found).load(found.save(tmp_path / "x"))
+    assert_same(again.scores, found.scores)
+    assert again.settings == replace(found.settings, distance="cityblock")
 
 
 def test_what_cannot_be_kept_says_so(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from thinkalike.errors import InvalidInput
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Given = TypeVar("Given")
 
 OTHER_NAMES = {
     "cv": "n_folds",
@@ -30,6 +31,7 @@ OTHER_NAMES = {
 """What an option is called elsewhere, or was called here → what it is called here"""
 
 MOST_RESAMPLES = 100_000
+MOST_PERMUTATIONS = 10_000_000
 MOST_SENTENCES = 1_000_000
 LARGEST_SEED = 2**63 - 1
 """What torch and NumPy both take"""
@@ -54,6 +56,17 @@ def refuse_other_names(names: Iterable[str], known: Collection[str] = ()) -> Non
         right = OTHER_NAMES.get(name)
         if right is not None and (not known or right in known):
             raise InvalidInput(f"Got {name}=: the option is called {right}.")
+
+
+def named_once(pairs: Iterable[tuple[str, Given]], what: str) -> dict[str, Given]:
+    """NAME=VALUE of a command line as a mapping; two values of one name are refused."""
+    found: dict[str, Given] = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise InvalidInput(
+                f"The {what} {name!r} is given twice, as {found[name]!r} and as {value!r}: give one."
+            )
+    return found
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -52,6 +53,8 @@ class Kept:
 
     again: ClassVar[str] = "compute it again"
     """The way out when the file is damaged"""
+    records: ClassVar[Mapping[str, type]] = {}
+    """Fields that are dataclasses of plain values, such as settings, and of what kind each is"""
 
     def to_frame(self) -> pd.DataFrame:
         raise NotImplementedError
@@ -87,11 +90,12 @@ def read_result(kind: type[Result], file: Path) -> Result:
         names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
         if set(about["fields"]) != names:
             raise ValueError(f"the fields {', '.join(about['fields'])}, not {', '.join(sorted(names))}")
-        return kind(**{name: _unpacked(value, arrays) for name, value in about["fields"].items()})
+        found = {name: _unpacked(value, arrays) for name, value in about["fields"].items()}
+        return kind(**found | {name: record(**found[name]) for name, record in kind.records.items()})
 
 
 def _packed(value: Value, arrays: dict[str, np.ndarray]) -> Value:
-    """Plain values as they are; all else as a list whose first word says what it is."""
+    """Plain values as they are, functions by name; all else as a list whose first word says what it is."""
     import pandas as pd
 
     if isinstance(value, np.generic):
@@ -104,6 +108,10 @@ def _packed(value: Value, arrays: dict[str, np.ndarray]) -> Value:
         name = f"a{len(arrays)}"
         arrays[name] = value
         return ["array", name]
+    if is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+    if isfunction(value):
+        return value.__qualname__
     if isinstance(value, pd.DataFrame):
         return ["table", [[str(c), _packed(_column(value[c]), arrays)] for c in value.columns]]
     if isinstance(value, Mapping):

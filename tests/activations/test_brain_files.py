@@ -38,6 +38,17 @@ class TestMatlab:
             file.write(header)
         np.testing.assert_array_equal(mat_arrays(tmp_path / "new.mat")["V1"], V1)
 
+    def test_damaged_files(self, tmp_path: Path) -> None:
+        path = tmp_path / "monkey.mat"
+        savemat(path, {"V1": np.ones((5, 3))}, do_compression=True)
+        whole = path.read_bytes()
+        newer = whole[:124] + b"\x00\x02IM" + bytes(384) + b"\x89HDF\r\n\x1a\n" + bytes(100)
+        flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+        for content in (b"", bytes(1000), whole[:-9], flipped, b"\x89HDF" + bytes(100), newer):
+            path.write_bytes(content)
+            with pytest.raises(StoreError, match=r"monkey\.mat cannot be read as a MATLAB file"):
+                ta.Activations.open(path)
+
     def test_nothing_in_it(self, tmp_path: Path) -> None:
         savemat(tmp_path / "empty.mat", {"note": "nothing"})
         with pytest.raises(InvalidInput, match=r"has no matrix of numbers \(its variables: note \(1,\)\)"):
@@ -101,6 +112,10 @@ class TestImages:
         (tmp_path / "bad.nii").write_text("no image")
         with pytest.raises(StoreError, match=r"the image at .* cannot be read"):
             from_nifti(tmp_path / "bad.nii", self.MASK)
+        image = tmp_path / "beta.nii.gz"
+        image.write_bytes(image.read_bytes()[:-20])
+        with pytest.raises(StoreError, match=r"the image at .* cannot be read"):
+            from_nifti(image, self.MASK)
 
     @pytest.mark.parametrize(
         ("image", "mask", "message"),

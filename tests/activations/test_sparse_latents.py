@@ -90,10 +90,14 @@ def test_sparsify(tmp_path):
         (("W_enc", "b_enc", "b_dec"), {"architecture": "topk"}, "does not say k"),
         (("W_enc", "b_enc", "b_dec"), {"architecture": "jumprelu"}, "lacks threshold"),
         (("W_enc", "b_enc", "b_dec"), {"normalize_activations": "layer_norm"}, "'layer_norm'"),
+        (("W_enc", "b_enc", "b_dec"), [1], "holds no settings of an autoencoder"),
+        (("W_enc", "b_enc", "b_dec"), {"activation_fn_kwargs": "k=3"}, "holds no settings of an autoencoder"),
+        (("W_enc", "b_enc", "b_dec"), {"architecture": "topk", "k": 0}, "k of .*=0: give a whole number"),
+        (("W_enc", "b_enc", "b_dec"), {"architecture": "topk", "k": "x"}, "='x': give a whole number"),
     ],
 )
 def test_files_that_are_no_autoencoder_of_ours(tmp_path, names, config, message):
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises((ModelError, InvalidInput), match=message):
         load_autoencoder(saved(tmp_path / "sae", tensors(*names), config))
 
 
@@ -105,11 +109,15 @@ def test_damaged_and_missing_files(tmp_path):
         load_autoencoder(tmp_path)
     folder = saved(tmp_path / "sae", tensors("W_enc", "b_enc", "b_dec"))
     (folder / "cfg.json").write_text("{")
-    with pytest.raises(ModelError, match="is no JSON"):
+    with pytest.raises(InvalidInput, match=r"cfg\.json is not JSON"):
         load_autoencoder(folder)
     layout = {"encoder.weight": torch.ones(4, 3), "encoder.bias": torch.ones(4), "b_dec": torch.ones(3)}
     with pytest.raises(ModelError, match="that says k"):
         load_autoencoder(saved(tmp_path / "other", layout))
+    with pytest.raises(ModelError, match=r"weights of autoencoder have shape \(3,\)"):
+        SparseAutoencoder(np.ones(3, "f4"), np.ones(5, "f4"), np.ones(3, "f4"))
+    with pytest.raises(ModelError, match="bias of autoencoder hold values that are not finite"):
+        SparseAutoencoder(np.ones((3, 4), "f4"), np.full(4, np.nan, "f4"), np.ones(3, "f4"))
     with pytest.raises(ModelError, match=r"bias of autoencoder has shape \(5,\)"):
         SparseAutoencoder(np.ones((3, 4), "f4"), np.ones(5, "f4"), np.ones(3, "f4"))
 

@@ -38,7 +38,7 @@ def test_the_bundled_atlas(run: Run, tmp_path: Path) -> None:
     assert f"{len(ta.Atlas())} models" in page.read_text(encoding="utf-8")
     table = tmp_path / "facts.csv"
     rows = "\n".join(f"{name},{'a' if 'pythia' in name else 'b'}" for name in ta.Atlas().names)
-    table.write_text(f"model,house\n{rows}\n", encoding="utf-8")
+    table.write_text(f",house\n{rows}\n", encoding="utf-8")  # as pandas writes an index
     found = run("atlas", "why", "--facts", table).stdout
     assert "house" in found
     assert "vocabulary was left out: it is the same in all models" in " ".join(found.split())
@@ -58,7 +58,14 @@ def test_the_bundled_atlas(run: Run, tmp_path: Path) -> None:
         (["list", "--workers", "2"], "--workers has a meaning only with add"),
         (["why", "--facts", "nowhere.csv"], "There is no file nowhere.csv"),
         (["list", "--at", "nowhere"], "There is nothing in nowhere yet"),
+        (["report", "--out", "x.pdf"], "x.pdf ends in '.pdf': a page is written as .html"),
+        (["report", "--out", ""], "a page is written as .html"),
         (["map", "--figure", "x.txt"], "x.txt ends in '.txt': figures are drawn as"),
+        (
+            ["add", "nano-gpt2", "--at", "x", "--fact", "a=1", "--fact", "a=2"],
+            "'a' is given twice, as 1 and as",
+        ),
+        (["add", "nano-gpt2", "--at", "x", "--fact", "a=1e400"], "'a=1e400' is larger than any number"),
         (["add", "nano-gpt2", "--at", "x", "--fact", "family"], "'family' is no fact: write NAME=VALUE"),
     ],
 )
@@ -74,15 +81,21 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no .csv table"),
-        (bytes(range(256)), "is no .csv table"),
-        ("model,x\nnano-gpt2,é\n".encode("latin-1"), "is no .csv table"),
+        (b"", "line 1: the file is empty"),
+        (bytes(range(256)), "is not UTF-8 text"),
+        ("model,x\nnano-gpt2,é\n".encode("latin-1"), "is not UTF-8 text"),
+        (b"model,x,x\nnano-gpt2,1,2\n", "line 1: the column 'x' stands there twice"),
+        (b"model,\nnano-gpt2,1\n", "line 1: column 2 has no name"),
+        (b"model,x\nnano-gpt2,1\nnano-bert,inf\nnano-mamba,3\n", "line 3: 'inf' is no finite number"),
         (b"model,x\nnano-gpt2,1\nnano-gpt2,2\n", "two rows of nano-gpt2"),
         (b"model,x\ngpt-5,1\n", "no model in this atlas 'gpt-5'"),
+        (b"model,x\n", "line 1: there is a header but no row below it"),
+        (b"model\nnano-gpt2\n", "has 1 models and 0 facts"),
     ],
 )
 def test_a_table_that_is_none(run: Run, tmp_path: Path, content: bytes, message: str) -> None:
     table = tmp_path / "facts.csv"
     table.write_bytes(content)
-    with pytest.raises((InvalidInput, UnknownName), match=message):
-        run("atlas", "why", "--facts", table)
+    for action in ("why", "report"):
+        with pytest.raises((InvalidInput, UnknownName), match=message):
+            run("atlas", action, "--facts", table)

@@ -202,6 +202,17 @@ def test_options_of_models_are_refused_with_arrays(option: str, arrays, tmp_path
         (["reproduce", "--scale", "smoke"], "--scale has a meaning only with the NAME of a recipe"),
         (["cka", "nano-gpt2", "--text", "x.txt", "--max-batches", "0"], "greater than or"),
         (["cka", "nano-gpt2", "--text", "x.txt", "--length", "0"], "greater than or"),
+        (["fingerprint", "nano-bert", "--out", ""], "as the beginning of names of files: give one"),
+        (["compare", "a", "b", "--pooling", ""], "--pooling is empty: give a value, or leave it out"),
+        (["compare", "a", "b", "--null", "99999999999999999999"], "less than or equal to"),
+        (
+            ["compare", "a", "b", "--stimuli", "x.csv", "--column", "text=c", "--column", "text=d"],
+            "The role 'text' is given twice, as 'c' and as 'd': give one",
+        ),
+        (
+            ["reproduce", "salle2024", "--set", "seed=1", "--set", "seed=2"],
+            "The setting 'seed' is given twice, as 1 and as 2",
+        ),
         (["compare", "=x", "b"], "'=x' names no model: write MODEL or NAME=MODEL"),
         (["compare", "x=", "b"], "'x=' names no model"),
     ],

@@ -113,6 +113,9 @@ def test_few_features(make_profile: Make) -> None:
     )
     assert found["few-features"].text.startswith("With 6 features chance alone takes τ_w to 0.6")
     assert chance_level(8) == pytest.approx(0.556, abs=5e-4)
+    three = [make_profile(name, GOOD[:3], features=NAMES[:3]) for name in "ab"]
+    assert by_features(three).p_block is None
+    assert cautions(three)["few-features"].text.startswith("3 features have only 6 orders, so no likeness")
 
 
 def test_fine_grained_features(pair: list[Profile]) -> None:

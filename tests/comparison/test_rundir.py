@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -165,6 +166,7 @@ def test_a_finished_run_repeated_does_nothing(
     two = [str(tiny_models["tiny-bert"]), str(tiny_models["tiny-gpt2"])]
     asked: dict[str, Any] = {"measures": "cka", "controls": "untrained", "resamples": 3}
     made = compare(two, sentences, out=tmp_path / "run", **asked)
+    assert_same(made, pickle.loads(pickle.dumps(made)))  # noqa: S301 our own bytes
     before = everything(tmp_path)
 
     def refuse(*_: object, **__: object) -> None:

@@ -28,6 +28,7 @@ def ended(code: int, err: str = "", *, hung: bool = False) -> Done:
         (ended(2, "error: run/x.json is damaged: delete it.\n"), True),
         (ended(2, "some progress\nerror: run/x.json is damaged: delete it.\n"), True),
         (ended(2, "Usage: thinkalike compare\nTry --help\n| Invalid value |\n"), True),
+        (ended(2, "╭─ Error ────╮\n│ Option '--pair' requires 2 arguments. │\n"), True),
         (ended(2, TRACEBACK + "error: x\n"), False),
         (ended(2, "error: one\nerror: two\n"), False),
         (ended(2, "error: one\nand more\n"), False),

@@ -39,7 +39,7 @@ def error_line(done: Done) -> str | None:
     errors = [line for line in lines if line.startswith("error: ")]
     if len(errors) == 1 and lines[-1] == errors[0]:
         return errors[0]
-    if not errors and lines and lines[0].startswith("Usage: "):
+    if not errors and lines and lines[0].startswith(("Usage: ", "╭─ Error ")):
         return " ".join(lines)
     return None
 

@@ -186,6 +186,10 @@ def test_facts_and_a_table_of_ones_own() -> None:
         atlas.facts(pd.DataFrame({"corpus": {"gpt3": "web"}}))
     with pytest.raises(InvalidInput, match="two rows of nano-gpt2: give each model one"):
         atlas.facts(pd.DataFrame({"corpus": ["web", "books"]}, index=["nano-gpt2", "nano-gpt2"]))
+    with pytest.raises(InvalidInput, match="has 0 models and 1 facts: give a row for each model"):
+        atlas.facts(pd.DataFrame({"corpus": []}))
+    with pytest.raises(InvalidInput, match="has 1 models and 0 facts: give a row for each model"):
+        atlas.facts(pd.DataFrame(index=["nano-gpt2"]))
 
 
 def test_an_atlas_on_s3(bucket: str) -> None:

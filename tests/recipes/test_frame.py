@@ -136,6 +136,8 @@ class TestReproduce:
             reproduce("small", "smoke", tmp_path / "run", hight=1)
         with pytest.raises(UnknownName, match="scale of small 'real'"):
             reproduce("small", "real", tmp_path / "run")
+        with pytest.raises(InvalidInput, match=r"There is no folder .*nowhere: give one that holds models"):
+            reproduce("small", "smoke", tmp_path / "run", models_folder=tmp_path / "nowhere")
         assert not (tmp_path / "run").exists()
 
     @pytest.mark.parametrize(

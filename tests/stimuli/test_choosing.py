@@ -73,6 +73,8 @@ def test_names_that_are_none(table: pd.DataFrame | Path) -> None:
             Stimuli.from_table(table).choose(**option)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"no feature is left of colour, size, rank: keep at least one"):
         Stimuli.from_table(table, drop=["colour", "size", "rank"])
+    with pytest.raises(InvalidInput, match=r"no feature is left of colour, size, rank: keep at least one"):
+        Stimuli.from_table(table, features=[])
     with pytest.raises(InvalidInput, match=r"drop='size' is one name: give a list of names, drop=\['size'\]"):
         Stimuli.from_table(table, drop="size")
     with pytest.raises(InvalidInput, match="'colour' is numeric but the value is 'red'"):

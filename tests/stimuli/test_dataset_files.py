@@ -46,6 +46,10 @@ def test_what_an_object_lacks_is_missing(tmp_path):
         (["[1, 2]"], "line 1: one object per line was expected"),
         (['{"text": "a", "tags": ["x"]}'], "line 1: 'tags' holds several values"),
         ([" "], "holds no rows"),
+        (['{"text": ' + "[" * 100_000], "line 1: this has brackets within brackets, too deep to read"),
+        (['{"text": "a", "x": ' + "9" * 5000 + "}"], r"line 1: this is not JSON \(Exceeds the limit"),
+        (['{"text": "a", "x": 1, "x": 2}'], r"line 1: this is not JSON \('x' stands there twice\)"),
+        (['{"text": "\\ud800"}'], r"line 1: this is not JSON \(.*surrogates not allowed\)"),
     ],
 )
 def test_lines_that_are_no_rows(tmp_path, lines, message):

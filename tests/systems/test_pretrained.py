@@ -272,6 +272,8 @@ def test_device_map(gpt2_folder, words_of):
     found = ta.extract(gpt2_folder, stimuli, device_map="auto")
     np.testing.assert_allclose(found[3], ta.extract(gpt2_folder, stimuli)[3], atol=1e-6)
     assert found.metadata["device"] == "auto"
+    with pytest.raises(InvalidInput, match="device and device_map both say where the model runs"):
+        ta.extract(gpt2_folder, stimuli, device_map="auto", device="cpu")
 
 
 def test_device_map_offloads_to_disk(gpt2_folder, words_of, tmp_path):

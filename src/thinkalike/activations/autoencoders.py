@@ -7,7 +7,6 @@ Weights come in two common layouts, each a folder with `cfg.json` beside a safet
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, ModelError, one_line
+from thinkalike.foreign_json import parse_json
+from thinkalike.options import whole_number
 from thinkalike.types import Json
 
 Floats32 = npt.NDArray[np.float32]
@@ -60,7 +61,12 @@ class SparseAutoencoder:
     name: str = "autoencoder"
 
     def __post_init__(self) -> None:
-        n_units, n_latents = self.n_units, self.n_latents
+        if self.weights.ndim != 2:
+            raise ModelError(
+                f"The weights of {self.name} have shape {self.weights.shape}, where (n_units, n_latents) was "
+                "expected: the file is of another layout."
+            )
+        n_units, n_latents = self.weights.shape
         shapes = {"bias": (n_latents,), "centre": (n_units,), "threshold": (n_latents,)}
         for part, shape in shapes.items():
             found = getattr(self, part)
@@ -69,6 +75,12 @@ class SparseAutoencoder:
                     f"The {part} of {self.name} has shape {found.shape}, where its weights "
                     f"{self.weights.shape} need {shape}: the file is not whole, or of another layout."
                 )
+        for part in ("weights", *shapes):
+            found = getattr(self, part)
+            if found is not None and not np.isfinite(found).all():
+                raise ModelError(f"The {part} of {self.name} hold values that are not finite.")
+        if self.k is not None:
+            object.__setattr__(self, "k", whole_number(f"k of {self.name}", self.k, 1))
 
     @property
     def n_units(self) -> int:
@@ -145,7 +157,7 @@ def _of_saelens(tensors: Mapping[str, Floats32], config: dict[str, Any], file: P
         bias=tensors["b_enc"],
         centre=centre,
         threshold=tensors["threshold"] if kind == "jumprelu" else None,
-        k=int(k) if top and k is not None else None,
+        k=k if top else None,
         name=str(file),
     )
 
@@ -161,7 +173,7 @@ def _of_sparsify(tensors: Mapping[str, Floats32], config: dict[str, Any], file: 
         weights=np.ascontiguousarray(tensors["encoder.weight"].T),
         bias=tensors["encoder.bias"],
         centre=np.zeros_like(tensors["b_dec"]) if transcodes else tensors["b_dec"],
-        k=int(config["k"]),
+        k=config["k"],
         name=str(file),
     )
 
@@ -196,7 +208,8 @@ def _tensors(file: Path) -> dict[str, Floats32]:
 def _config(file: Path) -> Json:
     if not file.is_file():
         return {}
-    try:
-        return dict(json.loads(file.read_text()))
-    except ValueError as error:
-        raise ModelError(f"{file} is no JSON: {one_line(error)}.") from error
+    found = parse_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
+    kept = found.get("activation_fn_kwargs") if isinstance(found, dict) else found
+    if not isinstance(found, dict) or not isinstance(kept, dict | None):
+        raise ModelError(f"{file} holds no settings of an autoencoder: they are names with values.")
+    return found

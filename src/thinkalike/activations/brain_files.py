@@ -31,13 +31,11 @@ def mat_arrays(path: str | Path, *, dimensions: int = 2, needed: bool = True) ->
 
     Two are (n_items, n_units), three (n_subjects, n_items, n_units). If `needed`, there must be some.
     """
-    from scipy.io import loadmat
-
     try:
-        found = loadmat(path, squeeze_me=False)
-    except NotImplementedError:  # version 7.3 is HDF5
-        found = _hdf5(path)
-    except (ValueError, TypeError, OSError, KeyError) as error:
+        found = _variables(path)
+    except MissingExtra:
+        raise
+    except Exception as error:  # of SciPy, HDF5, zlib, the system
         raise StoreError(f"{path} cannot be read as a MATLAB file ({one_line(error)}).") from error
     variables = {name: value for name, value in found.items() if not name.startswith("__")}
     matrices = {
@@ -52,6 +50,15 @@ def mat_arrays(path: str | Path, *, dimensions: int = 2, needed: bool = True) ->
             "a variable of shape (n_items, n_units)."
         )
     return matrices
+
+
+def _variables(path: str | Path) -> dict[str, Array]:
+    from scipy.io import loadmat
+
+    try:
+        return dict(loadmat(path, squeeze_me=False))
+    except NotImplementedError:  # version 7.3 is HDF5
+        return _hdf5(path)
 
 
 def _hdf5(path: str | Path) -> dict[str, Array]:
@@ -127,8 +134,8 @@ def _values(image: Image, what: str) -> npt.NDArray[np.float64]:
         except ImportError as error:
             raise MissingExtra.needed("nibabel", "neuro") from error
         try:
-            image = cast("SpatialImage", nibabel.load(image))
-        except (nibabel.filebasedimages.ImageFileError, OSError) as error:
+            return np.asarray(cast("SpatialImage", nibabel.load(image)).get_fdata(), dtype=np.float64)
+        except Exception as error:  # of nibabel, gzip, zlib, the system
             raise StoreError(f"{what} at {image} cannot be read ({one_line(error)}).") from error
     get = getattr(image, "get_fdata", None)
     return np.asarray(image if get is None else get(), dtype=np.float64)

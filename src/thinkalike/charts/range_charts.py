@@ -5,7 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, Theme, layered
+from thinkalike.charts.theme import LIGHT, Theme, get_theme, layered, themed
+from thinkalike.types import Chart
 
 NUMBERS = ("value", "low", "high")
 
@@ -44,3 +45,9 @@ def ranges(
     order = list(dict.fromkeys(data["panel"]))
     one = layered(*parts, width=220, height=18 * len(names) + 20)
     return one.facet(facet=alt.Facet("panel:N", sort=order, title=None), columns=columns, title=title)
+
+
+def range_figure(data: pd.DataFrame, *, label: str, title: str, theme: str) -> Chart:
+    """The same as a figure of its own, by the name of its theme."""
+    chosen = get_theme(theme)
+    return themed(ranges(data, label=label, title=title, theme=chosen), chosen)

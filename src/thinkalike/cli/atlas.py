@@ -24,6 +24,7 @@ from thinkalike.cli.options import (
     draw,
     lent,
     only_with,
+    page,
 )
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
@@ -84,7 +85,7 @@ def atlas(
     scheduler: Scheduler = None,
     figure: Figure = None,
     out: Annotated[
-        Path | None, address("report: the page to write.", show_default="atlas.html in this folder")
+        Path | None, page("report: the page to write.", show_default="atlas.html in this folder")
     ] = None,
 ) -> None:
     """Keep fingerprints of many models; find the nearest, map them, and ask why they are alike."""
@@ -237,19 +238,9 @@ def _report(opened: Atlas, table: Path | None, out: Path, **options: str) -> Non
 
 
 def _table(path: Path | None) -> pd.DataFrame | None:
-    if path is None:
-        return None
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {path}: give a .csv table, the first column the models.")
-    import pandas as pd
+    from thinkalike.populations.fact_table import read_facts
 
-    try:
-        return pd.read_csv(path, index_col=0)
-    except ValueError as error:  # also of its parser, and of texts that are not UTF-8
-        raise InvalidInput(
-            f"{path} is no .csv table ({str(error).splitlines()[0]}): the first line names the facts, "
-            "and each other line a model and its values."
-        ) from error
+    return None if path is None else read_facts(path)
 
 
 def _text(value: object) -> str:

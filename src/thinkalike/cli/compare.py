@@ -50,6 +50,7 @@ from thinkalike.cli.options import (
 )
 from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.options import MOST_PERMUTATIONS
 from thinkalike.types import Option
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ Null = Annotated[
     int | None,
     typer.Option(
         min=0,
+        max=MOST_PERMUTATIONS,
         help="Hold geometric measures against so many orders of the sentences; 0 for none.",
         show_default="200 for RSA and CKA, 0 for other measures or without resamples",
     ),

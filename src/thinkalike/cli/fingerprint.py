@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,9 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.named import SYSTEMS, parse_systems
-from thinkalike.cli.options import BatchSize, Device, Dtype, address, asked, batch_size_of
+from thinkalike.cli.options import BatchSize, Device, Dtype, asked, batch_size_of, file_names
 from thinkalike.errors import InvalidInput
+from thinkalike.options import named_once
 from thinkalike.types import Json
 
 Reference = Annotated[
@@ -34,7 +36,7 @@ def fingerprint(
     device: Device = None,
     batch_size: BatchSize = None,
     out: Annotated[
-        Path | None, address("The file to write.", show_default="NAME-REFERENCE.npz in this folder")
+        Path | None, file_names("The file to write.", show_default="NAME-REFERENCE.npz in this folder")
     ] = None,
 ) -> None:
     """Show reference stimuli to a model and write what is needed to compare it with others later."""
@@ -56,13 +58,17 @@ def fingerprint(
 
 def parse_facts(texts: list[str] | None) -> Json:
     """NAME=VALUE as a mapping; numbers as numbers."""
-    facts: Json = {}
-    for text in texts or []:
-        name, given, value = (part.strip() for part in text.partition("="))
-        if not (name and given and value):
-            raise InvalidInput(f"{text!r} is no fact: write NAME=VALUE, for example family=llama.")
-        try:
-            facts[name] = float(value) if "." in value or "e" in value.lower() else int(value)
-        except ValueError:
-            facts[name] = value
-    return facts
+    return named_once(map(_fact, texts or []), "fact")
+
+
+def _fact(text: str) -> tuple[str, str | float]:
+    name, given, value = (part.strip() for part in text.partition("="))
+    if not (name and given and value):
+        raise InvalidInput(f"{text!r} is no fact: write NAME=VALUE, for example family=llama.")
+    try:
+        number = float(value) if "." in value or "e" in value.lower() else int(value)
+    except ValueError:
+        return name, value
+    if not math.isfinite(number):
+        raise InvalidInput(f"{text!r} is larger than any number that can be worked with.")
+    return name, number

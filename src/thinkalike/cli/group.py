@@ -24,6 +24,7 @@ from thinkalike.cli.options import (
 )
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, StimuliFile, read_stimuli
 from thinkalike.errors import InvalidInput
+from thinkalike.options import MOST_PERMUTATIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,12 @@ def group(
     step: Steps = None,
     permutations: Annotated[
         int | None,
-        typer.Option(min=19, help="Orders of the models' items, for p over items.", show_default="1000"),
+        typer.Option(
+            min=19,
+            max=MOST_PERMUTATIONS,
+            help="Orders of the models' items, for p over items.",
+            show_default="1000",
+        ),
     ] = None,
     over: Annotated[
         str | None,

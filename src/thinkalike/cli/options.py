@@ -24,8 +24,12 @@ FIGURES = (".png", ".svg", ".pdf", ".html")
 
 
 def asked(**options: Any) -> dict[str, Any]:
-    """Those that were given."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Those that were given; what is given empty says nothing."""
+    found = {name: value for name, value in options.items() if value is not None}
+    empty = next((name for name, value in found.items() if value == ""), None)
+    if empty is not None:
+        raise InvalidInput(f"--{empty.replace('_', '-')} is empty: give a value, or leave it out.")
+    return found
 
 
 def batch_size_of(text: str | None) -> int | str | None:
@@ -82,6 +86,12 @@ def _figure(value: Path | None) -> Path | None:
     return _address(value)  # type: ignore[return-value]
 
 
+def _page(value: Path | None) -> Path | None:
+    if value is not None and value.suffix.lower() != ".html":
+        raise InvalidInput(f"{value} ends in {value.suffix!r}: a page is written as .html.")
+    return _address(value)  # type: ignore[return-value]
+
+
 def run_directory(help: str, **more: Any) -> object:
     """An option that names a run directory, or its address."""
     return typer.Option(help=help, callback=_source, **more)
@@ -90,6 +100,11 @@ def run_directory(help: str, **more: Any) -> object:
 def address(help: str, **more: Any) -> object:
     """An option that names a folder, or any fsspec address that can be written to."""
     return typer.Option(help=help, callback=_address, **more)
+
+
+def page(help: str, **more: Any) -> object:
+    """An option that names a page to write."""
+    return typer.Option(help=help, callback=_page, **more)
 
 
 def file_names(help: str, **more: Any) -> object:

@@ -13,6 +13,8 @@ from thinkalike.cli.application import app
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.options import DryRun, address, asked, only_with
 from thinkalike.errors import InvalidInput
+from thinkalike.options import named_once
+from thinkalike.types import Value
 
 if TYPE_CHECKING:
     from thinkalike.recipes import Reproduction
@@ -72,16 +74,17 @@ def reproduce(
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     """SETTING=VALUE as a mapping; a value that is JSON (a number, a list) is read as such."""
-    settings: dict[str, object] = {}
-    for text in texts:
-        key, given, value = text.partition("=")
-        if not (key and given):
-            raise InvalidInput(f"{text!r} changes no setting: write SETTING=VALUE.")
-        try:
-            settings[key] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[key] = value
-    return settings
+    return named_once(map(_setting, texts), "setting")
+
+
+def _setting(text: str) -> tuple[str, Value]:
+    key, given, value = text.partition("=")
+    if not (key and given):
+        raise InvalidInput(f"{text!r} changes no setting: write SETTING=VALUE.")
+    try:
+        return key, json.loads(value)
+    except (ValueError, RecursionError):
+        return key, value
 
 
 def list_recipes() -> None:

@@ -10,6 +10,7 @@ import typer
 
 from thinkalike.cli.options import asked, names_of
 from thinkalike.errors import InvalidInput
+from thinkalike.options import named_once
 
 if TYPE_CHECKING:
     from thinkalike.stimuli import Stimuli
@@ -77,10 +78,14 @@ def read_stimuli(
 
 def _roles(column: Sequence[str] | None) -> dict[str, str] | None:
     """`text=premise` as role → column."""
-    for one in column or ():
-        if "=" not in one:
-            raise InvalidInput(f"Got --column {one}: write ROLE=NAME, as in text=premise.")
-    return None if column is None else dict(one.split("=", 1) for one in column)
+    return None if column is None else named_once(map(_role, column), "role")
+
+
+def _role(text: str) -> tuple[str, str]:
+    role, given, name = text.partition("=")
+    if not given:
+        raise InvalidInput(f"Got --column {text}: write ROLE=NAME, as in text=premise.")
+    return role, name
 
 
 def features_asked(

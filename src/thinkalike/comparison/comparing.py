@@ -37,7 +37,7 @@ from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.inference.sentences import plan_sentences
 from thinkalike.measures.measure import Measure
-from thinkalike.options import one_name, whole_number
+from thinkalike.options import MOST_PERMUTATIONS, one_name, whole_number
 from thinkalike.provenance import digest_of, versions
 from thinkalike.stimuli.table import Stimuli
 
@@ -132,7 +132,7 @@ def compare(
         stimuli = Stimuli.from_grammar(seed=settings.get("seed") or 0)
     resamples = usual_resamples(preset) if resamples is None else resamples
     if null is not None:
-        whole_number("null", null, 0)
+        whole_number("null", null, 0, MOST_PERMUTATIONS)
     elif not resamples:
         null = 0
 

@@ -130,13 +130,12 @@ class GroupProfile(Kept):
 
     def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
         """The mean importance of every feature with its range, one picture a region."""
-        from thinkalike.charts.range_charts import ranges
-        from thinkalike.charts.theme import get_theme, themed
+        from thinkalike.charts.range_charts import range_figure
 
         data = self.table(over=over).rename(columns={"region": "panel", "importance": "value"})
         data = data.assign(name=data.pop("feature").map(readable), panel=data["panel"].map(str))
         title = f"{len(self.subjects)} subjects, ranges over {over}"
-        return themed(ranges(data, label="importance", title=title, theme=get_theme(theme)), get_theme(theme))
+        return range_figure(data, label="importance", title=title, theme=theme)
 
 
 def profile_group(

@@ -31,7 +31,7 @@ from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.null_calibration import null_values, sentence_orders
 from thinkalike.labels import row_name
 from thinkalike.measures.measure import Measure
-from thinkalike.options import whole_number
+from thinkalike.options import MOST_PERMUTATIONS, whole_number
 from thinkalike.pairs.preprocessing import Preprocessing, prepare_steps
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
@@ -86,7 +86,7 @@ def compare_with_group(
     >>> found.table().set_index("model")["p_both"].lt(0.01).to_dict()
     {'good:good': True, 'bad:bad': False}
     """
-    whole_number("permutations", permutations, 19)
+    whole_number("permutations", permutations, 19, MOST_PERMUTATIONS)
     shown = None if stimuli is None else as_stimuli(stimuli)
     people = group_of(subjects)
     named = named_systems(models)

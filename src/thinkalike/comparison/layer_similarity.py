@@ -15,7 +15,7 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.sentences import SentencePlan, plan_sentences
-from thinkalike.options import LARGEST_SEED, one_name, whole_number
+from thinkalike.options import LARGEST_SEED, MOST_PERMUTATIONS, one_name, whole_number
 from thinkalike.pairs.preprocessing import prepare_steps
 
 if TYPE_CHECKING:
@@ -80,7 +80,11 @@ def similarity(
     if steps is not None and measure == FEATURES:
         raise InvalidInput("steps= is for activations: profiles were made with theirs (ta.profile).")
     if measure == FEATURES:
-        drawn = 10_000 if n_permutations is None else whole_number("n_permutations", n_permutations, 1)
+        drawn = (
+            10_000
+            if n_permutations is None
+            else whole_number("n_permutations", n_permutations, 1, MOST_PERMUTATIONS)
+        )
         return by_features([_expect(s, Profile, FEATURES) for s in given], n_permutations=drawn, seed=seed)
     activations = [_expect(s, Activations, _called(measure)) for s in given]
     plan = _sentence_plan(activations, stimuli, n_permutations, seed)
@@ -94,7 +98,7 @@ def _sentence_plan(
     activations: Sequence[Activations], stimuli: Stimuli | None, n_permutations: int | None, seed: int
 ) -> SentencePlan | None:
     if n_permutations is not None:
-        whole_number("n_permutations", n_permutations, 0)
+        whole_number("n_permutations", n_permutations, 0, MOST_PERMUTATIONS)
     if stimuli is None:
         if not n_permutations:
             return None

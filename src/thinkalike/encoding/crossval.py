@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
 from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
 from thinkalike.progress import progress
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
+from thinkalike.wording import readable
 
 Layers = Mapping[Layer, npt.ArrayLike] | npt.ArrayLike
 """Label → array (n_items, n_units), as Activations are, or one such array"""
@@ -33,8 +36,8 @@ STRUCTURE = ("groups", "together", "folds", "duplicates")
 """Options of a plan that are not settings of the encoding models"""
 
 
-@dataclass(frozen=True)
-class CrossValidation:
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(Kept):
     """Held-out scores and importances of some layers.
 
     Attributes
@@ -83,6 +86,15 @@ class CrossValidation:
     n_pairs: np.ndarray
     importance_used: str
     settings: Settings
+    records: ClassVar = {"settings": Settings}
+
+    def __repr__(self) -> str:
+        n_layers, n_folds = self.scores.shape
+        means = self.scores.mean(axis=1)
+        return (
+            f"CrossValidation({n_layers} layers, {len(self.names)} features, {n_folds} folds: "
+            f"held-out ρ {means.min():.3f} to {means.max():.3f})"
+        )
 
     @property
     def preset(self) -> str:
@@ -121,6 +133,23 @@ class CrossValidation:
         index = pd.MultiIndex.from_product([self.layers, self.names], names=["layer", "feature"])
         columns = {"importance": mean.ravel(), "sd": deviation.ravel(), "n_folds": count.ravel()}
         return pd.DataFrame(columns, index=index).reset_index()
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """The mean importance of every feature with its deviation over folds, one picture a layer."""
+        from thinkalike.charts.range_charts import range_figure
+
+        frame = self.to_frame()
+        data = pd.DataFrame(
+            {
+                "name": frame["feature"].map(readable),
+                "panel": frame["layer"].map("layer {}".format),
+                "value": frame["importance"],
+                "low": frame["importance"] - frame["sd"],
+                "high": frame["importance"] + frame["sd"],
+            }
+        )
+        title = f"Importances on {self.scores.shape[1]} folds: means and deviations"
+        return range_figure(data, label="importance (drop in ρ)", title=title, theme=theme)
 
     def scores_frame(self) -> pd.DataFrame:
         """A row per layer and fold: ρ, the α it took, the pairs it is judged on."""

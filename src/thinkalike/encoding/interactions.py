@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,15 @@ from thinkalike.encoding.importance import importance, interaction_sets, interac
 from thinkalike.encoding.plan import Features
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import UnknownName
+from thinkalike.saving import Kept
+from thinkalike.types import Chart
+from thinkalike.wording import readable
 
 INTERACTION_METHODS = ("expected", "drop")
 
 
-@dataclass(frozen=True)
-class InteractionComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class InteractionComparison(Kept):
     """Held-out ρ without and with interactions.
 
     Attributes
@@ -34,6 +38,14 @@ class InteractionComparison:
     interval: tuple[float, float]
     confidence: float
     settings: Settings
+    records: ClassVar = {"settings": Settings}
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"InteractionComparison({len(self.full)} folds: ρ {self.difference.mean():+.4f} "
+            f"with interactions, {low:+.4f} to {high:+.4f})"
+        )
 
     @property
     def difference(self) -> np.ndarray:
@@ -50,6 +62,24 @@ class InteractionComparison:
         columns = {"diagonal": self.diagonal, "full": self.full, "difference": self.difference}
         return pd.DataFrame(columns).rename_axis("fold").reset_index()
 
+    def plot(self, *, theme: str = "light") -> Chart:
+        """What interactions add to ρ in every fold, and their mean with its interval."""
+        from thinkalike.charts.range_charts import range_figure
+
+        folds = [f"fold {k}" for k in range(len(self.full))]
+        none = [np.nan] * len(folds)
+        low, high = self.interval
+        data = pd.DataFrame(
+            {
+                "name": [*folds, "mean"],
+                "value": [*self.difference, self.difference.mean()],
+                "low": [*none, low],
+                "high": [*none, high],
+            }
+        )
+        title = f"What interactions add, with an interval of {self.confidence:.0%}"
+        return range_figure(data, label="ρ with interactions − ρ without", title=title, theme=theme)
+
     def __str__(self) -> str:
         low, high = self.interval
         verdict = "needed" if self.needed else "not shown to be needed"
@@ -60,8 +90,8 @@ class InteractionComparison:
         )
 
 
-@dataclass(frozen=True)
-class Interactions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interactions(Kept):
     """How much pairs of features matter beyond each of the two; see `interaction_importance`.
 
     Attributes
@@ -74,6 +104,12 @@ class Interactions:
     features: tuple[str, ...]
     method: str
     settings: Settings
+    records: ClassVar = {"settings": Settings}
+
+    def __repr__(self) -> str:
+        strongest = self._sorted().head(1).to_dict("records")
+        most = [f": {one['feature']} with {one['with']} {one['interaction']:+.4f}" for one in strongest]
+        return f"Interactions({len(self.features)} features, {len(self.values)} folds{''.join(most)})"
 
     def to_frame(self) -> pd.DataFrame:
         """A row per pair of features: the mean over folds, its deviation, in how many it is defined."""
@@ -88,6 +124,26 @@ class Interactions:
                 "n_folds": pairs.notna().sum(axis=1),
             }
         )
+
+    def plot(self, *, theme: str = "light") -> Chart:
+        """What every pair of features adds, with its deviation over folds."""
+        from thinkalike.charts.range_charts import range_figure
+
+        frame = self._sorted()
+        data = pd.DataFrame(
+            {
+                "name": frame["feature"].map(readable) + " × " + frame["with"].map(readable),
+                "value": frame["interaction"],
+                "low": frame["interaction"] - frame["sd"],
+                "high": frame["interaction"] + frame["sd"],
+            }
+        )
+        title = f"Pairs of features on {len(self.values)} folds: means and deviations"
+        return range_figure(data, label="importance beyond the two", title=title, theme=theme)
+
+    def _sorted(self) -> pd.DataFrame:
+        """The strongest first, whatever their signs."""
+        return self.to_frame().sort_values("interaction", key=abs, ascending=False)
 
 
 def compare_interactions(

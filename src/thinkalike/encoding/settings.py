@@ -15,7 +15,7 @@ import numpy as np
 
 from thinkalike.encoding.importance import IMPORTANCES, REFITTING
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.options import LARGEST_SEED, refuse_other_names, whole_number
+from thinkalike.options import LARGEST_SEED, MOST_PERMUTATIONS, refuse_other_names, whole_number
 from thinkalike.pairs.distances import DISTANCES, DistanceLike
 from thinkalike.pairs.pairset import MAX_PAIRS
 from thinkalike.pairs.preprocessing import parse_steps
@@ -185,7 +185,7 @@ def _check(settings: Settings) -> None:
             raise InvalidInput(f"Got {name}={getattr(settings, name)!r}: give True or False.")
     whole_number("seed", settings.seed, 0, LARGEST_SEED)
     whole_number("n_folds", settings.n_folds, 2)
-    whole_number("n_permutations", settings.n_permutations, 1)
+    whole_number("n_permutations", settings.n_permutations, 1, MOST_PERMUTATIONS)
     whole_number("max_pairs", settings.max_pairs, 1)
 
 

@@ -109,7 +109,7 @@ def _prepared(
     return X, codes, numeric, list(splitter.split(X, codes, members))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProbeResult(Kept):
     """How well each layer of a system gives away one feature.
 
@@ -133,6 +133,14 @@ class ProbeResult(Kept):
     score: str
     settings: dict[str, object] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        means = self.scores.mean(axis=1)
+        best = int(means.argmax())
+        return (
+            f"ProbeResult({self.feature} in {self.system}, {len(self.layers)} layers: {self.score} up to "
+            f"{means[best]:.2f} (layer {self.layers[best]}), by chance {self.chance:.2f})"
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """One row per layer: mean score, its spread over folds, control and chance."""
         return pd.DataFrame(
@@ -149,8 +157,7 @@ class ProbeResult(Kept):
 
     def plot(self, *, theme: str = "light") -> Chart:
         """The mean score of every layer, its spread over folds as a line, and the control as a tick."""
-        from thinkalike.charts.range_charts import ranges
-        from thinkalike.charts.theme import get_theme, themed
+        from thinkalike.charts.range_charts import range_figure
 
         found = self.to_frame()
         value, spread = found[self.score], found["spread"]
@@ -164,8 +171,7 @@ class ProbeResult(Kept):
             }
         )
         title = f"{self.feature} in {self.system}: layers, and a control of labels that mean nothing"
-        chart = ranges(data, label=self.score, title=title, theme=get_theme(theme))
-        return themed(chart, get_theme(theme))
+        return range_figure(data, label=self.score, title=title, theme=theme)
 
 
 def probe_layers(

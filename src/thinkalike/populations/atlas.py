@@ -222,6 +222,11 @@ class Atlas:
         found = pd.DataFrame({one.name: dict(one.facts) for one in self.fingerprints()}).T.infer_objects()
         if table is None:
             return found
+        if table.empty:
+            raise InvalidInput(
+                f"The table of facts has {len(table)} models and {len(table.columns)} facts: "
+                "give a row for each model and a column for each fact."
+            )
         unknown = [str(name) for name in table.index if name not in found.index]
         if unknown:
             raise UnknownName.among("model in this atlas", unknown[0], found.index)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from thinkalike.charts.group_charts import dendrogram, model_map
 from thinkalike.charts.population_charts import fact_importances, feature_lines, model_matrix
-from thinkalike.charts.range_charts import ranges
+from thinkalike.charts.range_charts import range_figure
 from thinkalike.charts.theme import get_theme, themed
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.diffing import Difference
@@ -78,8 +78,7 @@ def change_chart(found: Difference, *, theme: str = "light") -> Chart:
         }
     )
     title = f"From {found.base} to {found.tuned}"
-    chart = ranges(data, label="change of strength", title=title, theme=get_theme(theme))
-    return themed(chart, get_theme(theme))
+    return range_figure(data, label="change of strength", title=title, theme=theme)
 
 
 def distance_chart(found: Distances, *, theme: str = "light") -> Chart:
@@ -96,8 +95,7 @@ def why_chart(found: Why, *, theme: str = "light") -> Chart:
     data = found.to_frame().rename(columns={"facts": "name", "importance": "value"})
     title = f"Why {found.n_models} models are alike by {found.by}"
     kept = data[["name", "value", "low", "high"]]
-    chart = ranges(kept, label="importance (loss of ρ)", title=title, theme=get_theme(theme))
-    return themed(chart, get_theme(theme))
+    return range_figure(kept, label="importance (loss of ρ)", title=title, theme=theme)
 
 
 def sensitivity_chart(found: WhySensitivity, *, theme: str = "light") -> Chart:

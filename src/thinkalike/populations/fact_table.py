@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from thinkalike.labels import Floats
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.stimuli.differences import FeatureDifferences
 from thinkalike.stimuli.feature_coding import code_features
+from thinkalike.stimuli.roles import keyed_table
+from thinkalike.stimuli.table_files import read_table
 
 TOGETHER = 0.8
 """Facts whose differences correlate at least so much over pairs of models are one group"""
@@ -44,6 +47,11 @@ class FactTable:
     @property
     def names(self) -> tuple[str, ...]:
         return self.coded.names
+
+
+def read_facts(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """A table of facts from a file, the first column of which names the models."""
+    return keyed_table(read_table(path)).astype(object)
 
 
 def fact_table(facts: pd.DataFrame) -> FactTable:

@@ -21,7 +21,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import jackknife_range, left_out
 from thinkalike.inference.redundancy import place_tests
 from thinkalike.labels import Floats
-from thinkalike.options import LARGEST_SEED, one_name, whole_number
+from thinkalike.options import LARGEST_SEED, MOST_PERMUTATIONS, one_name, whole_number
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.fact_table import FactTable, fact_table, group_facts
 from thinkalike.saving import Kept
@@ -108,7 +108,7 @@ def why(
     n_permutations : orders of the models; 0 for no test.
     ranges : whether to look how importances move when models are left out.
     """
-    whole_number("n_permutations", n_permutations, 0)
+    whole_number("n_permutations", n_permutations, 0, MOST_PERMUTATIONS)
     whole_number("seed", seed, 0, LARGEST_SEED)
     missing = [name for name in distances.names if name not in facts.index]
     if missing:

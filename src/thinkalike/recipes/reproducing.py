@@ -151,6 +151,8 @@ def _settings(recipe: Recipe, scale: str, models_folder: object, changes: Mappin
         raise UnknownName.among("scale", scale, SCALES)
     if scale not in recipe.scales:
         raise UnknownName.among(f"scale of {recipe.name}", scale, recipe.scales)
+    if models_folder is not None and not Path(str(models_folder)).is_dir():
+        raise InvalidInput(f"There is no folder {models_folder}: give one that holds models by their names.")
     return replace(
         recipe.scales[scale].changed(recipe.name, changes),
         models_folder=None if models_folder is None else str(models_folder),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, MissingExtra, one_line
+from thinkalike.foreign_json import parse_json
 from thinkalike.types import Value
 
 JSON_LINES = (".jsonl", ".ndjson")
@@ -32,10 +32,7 @@ def read_json_lines(path: Path) -> pd.DataFrame:
 
 
 def _row(line: str, place: str) -> dict[str, Value]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(f"{place}: this is not JSON ({error.msg}).") from error
+    row = parse_json(line, f"{place}: this")
     if not isinstance(row, dict):
         raise InvalidInput(f'{place}: one object per line was expected, as {{"text": "…", "tense": "past"}}.')
     nested = next((name for name, value in row.items() if isinstance(value, (list, dict))), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -49,6 +50,18 @@ def assemble(
     }
 
 
+def keyed_table(raw: RawTable) -> pd.DataFrame:
+    """The columns of a flat table by their kinds; the first, which may be nameless, names the rows."""
+    first, *others = raw.frame.columns.to_list()
+    frame = raw.frame.set_axis([str(first).strip() or "name", *others], axis=1)
+    keys, *names = _column_names(replace(raw, frame=frame))
+    frame = frame.set_axis([keys, *names], axis=1)
+    table = {
+        name: as_feature(_values(raw, frame[name]), None, raw.place, untyped=raw.untyped) for name in names
+    }
+    return pd.DataFrame(table, index=frame.index).set_axis(frame[keys].astype(str), axis=0)
+
+
 def _column_names(raw: RawTable) -> list[str]:
     """The names of the columns, each of its own; those of foreign text files lose spaces around them."""
     names = ["" if pd.isna(name) else str(name) for name in raw.frame.columns.to_list()]
@@ -71,8 +84,8 @@ def chosen_features(
             raise InvalidInput(f"{option}={given!r} is one name: give a list of names, {option}=[{given!r}].")
     require_features([*features, *drop], known, place)
     names = [name for name in dict.fromkeys(features) if name not in drop]
-    if drop and not names:
-        raise InvalidInput(f"{place}: no feature is left of {listed(features)}: keep at least one.")
+    if known and not names:
+        raise InvalidInput(f"{place}: no feature is left of {listed(features or known)}: keep at least one.")
     return names
 
 

@@ -21,6 +21,7 @@ from thinkalike.addresses import place, reaching
 from thinkalike.errors import InvalidInput, UnknownName, one_line
 from thinkalike.files import MARK, read_sealed, write_text
 from thinkalike.files import write_table as write_parquet
+from thinkalike.foreign_json import parse_json
 from thinkalike.stimuli.dataset_files import ARROW, JSON_LINES, is_dataset, read_dataset, read_json_lines
 from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
 
@@ -181,10 +182,7 @@ def _rows(reader: _Reader, width: int, place: Callable[[int], str]) -> tuple[lis
 
 
 def _declared(text: str, place: str) -> dict[str, Kind]:
-    try:
-        kinds = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(f"{place}: the declaration of kinds is not JSON ({error.msg}).") from error
+    kinds = parse_json(text, f"{place}: the declaration of kinds")
     if not isinstance(kinds, dict) or not all(isinstance(kind, (str, list)) for kind in kinds.values()):
         raise InvalidInput(
             f'{place}: kinds are declared as {{"feature": "nominal", "other": ["low", "high"]}}.'

@@ -62,6 +62,10 @@ class LoadOptions:
     gguf_file: str | None = None
     trust_remote_code: bool = False
 
+    def __post_init__(self) -> None:
+        if self.device is not None and self.device_map is not None:
+            raise InvalidInput("device and device_map both say where the model runs: give one of them.")
+
 
 @dataclass(frozen=True, eq=False)
 class System:

@@ -36,6 +36,12 @@ def _files(folder: Path) -> None:
         "nothing": "",
         "twice": "model,colour\nnano-bert,red\nnano-bert,blue\n",
         "strangers": "model,colour\nzzz,red\nyyy,blue\n",
+        "header": "model,colour\n",
+        "names": "model\nnano-bert\n",
+        "infinite": "model,size\nnano-bert,inf\nnano-gpt2,3\n",
+        "same": "model,colour,colour\nnano-bert,red,red\nnano-gpt2,blue,red\n",
+        "ragged": "model,colour\nnano-bert,red,blue,green\nnano-gpt2,blue\n",
+        "unnamed": "model,\nnano-bert,red\n",
     }
     for name, text in tables.items():
         (folder / f"{name}.csv").write_text(text)
@@ -90,6 +96,32 @@ why --facts twice.csv
 why --facts strangers.csv
 why --facts noise.csv
 why --facts folder
+why --facts header.csv
+why --facts names.csv
+why --facts infinite.csv
+why --facts same.csv
+why --facts ragged.csv
+why --facts unnamed.csv
+report --facts header.csv
+report --facts names.csv
+report --out ''
+report --out x.pdf
+nearest ''
+nearest nano-gpt2 --by ''
+nearest nano-gpt2 -n x
+list --at http://x.y/z
+list --at s3://
+list --reference w.csv
+map --by zzz
+map --figure ''
+why --sensitivity --cohort ''
+add nano-bert --at mine --workers 0
+add nano-bert --at mine --workers 2 --scheduler tcp://127.0.0.1:9
+add nano-bert --at mine --scheduler zzz
+add nano-bert --at mine --fact =
+add x=nano-bert x=nano-gpt2 --at mine
+add '' --at mine
+add LONG=nano-bert --at mine
 why --cohort zzz
 report --out folder
 report --out w.csv/x.html
@@ -110,6 +142,8 @@ w.csv
 nano-bert --reference zzz
 nano-bert --fact x
 nano-bert --fact =3
+nano-bert --fact a=1 --fact a=2
+nano-bert --out ''
 nano-bert --batch-size 0
 nano-bert --device zzz
 """
@@ -129,6 +163,89 @@ a.npz b.npz --stimuli s.csv --out ''
 a.npz b.npz --stimuli w.csv
 nano-bert nano-gpt2 --stimuli w.csv --chat
 nano-bert nano-gelu-3l --stimuli w.csv
+nano-bert nano-gpt2 --stimuli w.csv --chat --base-chat
+nano-bert nano-gpt2 --stimuli w.csv --system-turn x
+nano-bert nano-gpt2 --sentences 0
+a.npz b.npz --stimuli s.csv --sentences 3
+a.npz b.npz --stimuli s.csv --column text
+a.npz b.npz --stimuli s.csv --seed HUGE
+a.npz = --stimuli s.csv
+"""
+COMPARE = """
+--window 4
+--window 9
+--generate 0
+--generate 3
+--chat
+--system-turn x
+--column text
+--column =x
+--column zzz=colour
+--column text=zzz
+--column text=colour --column text=size
+--features ''
+--features ,
+--features zzz
+--features colour,colour
+--features colour --drop colour
+--drop zzz
+--drop colour,size,shape
+--kind colour
+--kind colour=
+--kind =nominal
+--kind colour=zzz
+--kind colour=numeric
+--kind colour=red,green
+--kind colour=red,red,green,blue
+--kind colour=nominal --kind colour=red,green,blue
+--kind zzz=nominal
+--step pca:99
+--step zscore --step zzz
+--importance zzz
+--null -1
+--null x
+--null HUGE
+--keep zzz
+--keep vectors
+--workers 0
+--workers -1
+--workers x
+--workers 2 --scheduler tcp://127.0.0.1:9
+--scheduler zzz
+--scheduler ''
+--distance precomputed
+--distance crossnobis
+--distance ''
+--measure ''
+--measure probe
+--preset salle2024 --resamples 5
+--preset salle2024 --distance zzz
+--latents 1
+--best colour
+--layer 1
+--seed HUGE
+--sentences 3
+--dry-run --measure zzz
+--dry-run --workers 0
+--stimuli ''
+--config
+"""
+NAMES = """
+a.npz a.npz
+x=a.npz x=b.npz
+a.npz =b.npz
+a.npz b=
+a.npz ''
+a.npz ' '
+a.npz LONG=b.npz
+a.npz one.npz b.npz a=a.npz
+a.npz b.npz:untrained
+a.npz b.npz@main
+a.npz nowhere/b.npz
+a.npz people.npy
+a.npz flat.npy
+a.npz s.csv
+a.npz folder
 """
 TRACE = """
 a.npz --stimuli s.csv
@@ -148,6 +265,18 @@ a.npz --subjects people.npy --features colour
 a.npz --subjects people.npy --permutations 3
 a.npz --subjects people.npy --site mlp
 a.npz --subjects people.npy --step pca:99
+a.npz --subjects people.npy --permutations 0
+a.npz --subjects people.npy --permutations HUGE
+a.npz --subjects people.npy --measure zzz
+a.npz --subjects people.npy --measure ''
+a.npz --subjects people.npy --seed -1
+a.npz --subjects people.npy --out w.csv/g
+a.npz --subjects ''
+a.npz --subjects x=
+a.npz --subjects people.npy --subjects people.npy
+a.npz --subjects people.npy --subjects gaps.npy
+a.npz a.npz --subjects people.npy
+people.npy --subjects people.npy
 --subjects person.npy --stimuli s.csv
 --subjects people.npy --stimuli s.csv --clusters
 zzz --subjects people.npy
@@ -162,6 +291,33 @@ methods folder
 methods w.csv
 methods nowhere
 methods run
+methods ''
+resume ''
+report ''
+report run
+report run --width 0
+report run --width x
+report run --figures png --pair a
+report run --figures ''
+explain run
+explain run a:0
+explain run a:0 b:0
+explain run a b
+explain '' a:0 b:0
+serve ''
+serve run --port -1
+serve run --port x
+models --zzz
+demo --sentences HUGE
+demo --sentences 1
+demo --resamples HUGE
+demo --out ''
+reproduce salle2024 --scale smoke --out ''
+reproduce salle2024 --scale smoke --models nowhere --out r
+reproduce salle2024 --scale smoke --set sentences=
+reproduce salle2024 --scale smoke --set sentences=HUGE
+reproduce salle2024 --scale smoke --set seed=DIGITS
+reproduce salle2024 --scale smoke --set seed=1 --set seed=2
 resume folder
 resume w.csv
 resume itself
@@ -205,6 +361,8 @@ STARTS = {
     "group": GROUP,
     "": RUNS,
     "stimuli": CONFIG,
+    "compare a.npz b.npz --stimuli s.csv --resamples 0 --no-report --out c": COMPARE,
+    "compare --stimuli s.csv --resamples 0 --no-report --out c": NAMES,
     "extract nano-pythia-64 --stimuli w.csv --out x": LATENTS,
 }
 SOUND = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,9 +40,12 @@ def option_cases() -> Iterator[Malformed]:
 
 
 def lines(text: str) -> Iterator[tuple[str, ...]]:
-    """One case a line, as it would be typed; LONG and HUGE stand for what they say."""
+    """One case a line, as it would be typed; LONG, HUGE and DIGITS stand for what they say."""
+    meant = {"LONG": "x" * 400, "HUGE": "9" * 20, "DIGITS": "9" * 5000}
     for line in text.strip().splitlines():
-        yield tuple({"LONG": "x" * 400, "HUGE": "9" * 20}.get(word, word) for word in shlex.split(line))
+        yield tuple(
+            re.sub("LONG|HUGE|DIGITS", lambda found: meant[found[0]], word) for word in shlex.split(line)
+        )
 
 
 def text_files(folder: Path) -> None:
@@ -80,6 +84,38 @@ EXTRACT = """
 --batch-size 1.5
 --batch-size ''
 --gguf-file zzz.gguf
+--gguf-file ''
+--gguf-file ../w.csv
+--blocks 5:1
+--blocks 99
+--blocks -1
+--blocks 1,x
+--revision ''
+--revision @
+--untrained --seed HUGE
+--device-map auto --device cpu
+--window 0
+--window 7
+--window x
+--generate 0
+--generate -1
+--generate HUGE
+--system-turn x
+--chat
+--column text
+--column text=zzz
+--column sentence=word
+--features zzz
+--drop f,g,zzz
+--kind f=numeric
+--layer 1
+--latents 0
+--site ''
+--pooling ''
+--dtype int8
+--dtype bfloat17
+--out s3://
+--out w.csv
 --stimuli none.csv
 --stimuli folder
 --zzz
@@ -109,6 +145,18 @@ PROFILE = """
 --device zzz
 --dtype zzz
 --batch-size 0
+--features ''
+--drop f,g
+--kind f=numeric
+--column text=zzz
+--importance zzz
+--seed HUGE
+--workers 0
+--scheduler zzz
+--window 3
+--generate 0
+--figure ''
+--figure folder
 --figure p.zzz
 --figure p
 --figure w.csv/p.png
@@ -224,6 +272,23 @@ STITCH = """
 --run none
 --out w.csv/o
 --kind identity --fit task
+--floor zzz
+--floor -1
+--ceiling zzz
+--both-ways --run none
+--layers 1 --floor none
+--layers 0:0,1:99
+--layers 1.5
+--layers 1:
+--layers :1
+--workers 0
+--scheduler zzz
+--learning-rate 0.1
+--batch-tokens 99
+--start identity
+--length HUGE
+--max-tokens HUGE --length 1
+--test t.txt --split zzz
 """
 STIMULI = """
 --sentences 0
@@ -247,6 +312,25 @@ STIMULI = """
 --conllu w.csv
 --check w.csv --conllu w.csv
 --copy-grammar folder --grammar zzz
+--copy-grammar ''
+--out ''
+--out .csv
+--out folder
+--out x.jsonl
+--features zzz
+--features ''
+--drop zzz
+--kind number=numeric
+--kind number=a,b
+--kind zzz=nominal
+--seed HUGE
+--lexicon ''
+--check ''
+--check folder
+--figure ''
+--figure w.csv/x.png
+--conllu ''
+--items ''
 """
 COMMANDS = """
 zzz

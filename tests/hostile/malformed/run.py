@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.hostile.malformed.arrays import array_cases
 from tests.hostile.malformed.cases import Malformed
+from tests.hostile.malformed.foreign import foreign_cases
 from tests.hostile.malformed.grammars import grammar_cases, treebank_cases
 from tests.hostile.malformed.models import model_cases
 from tests.hostile.malformed.options import option_cases
@@ -18,7 +19,13 @@ from tests.hostile.verdicts import Case, complaint, error_line, fresh, shown
 
 def malformed_inputs() -> Iterator[Malformed]:
     return chain(
-        table_cases(), array_cases(), option_cases(), model_cases(), grammar_cases(), treebank_cases()
+        table_cases(),
+        array_cases(),
+        option_cases(),
+        model_cases(),
+        grammar_cases(),
+        treebank_cases(),
+        foreign_cases(),
     )
 
 
