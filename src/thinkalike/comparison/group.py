@@ -56,7 +56,9 @@ class GroupComparison(Kept):
     scores : (n_subjects, n_regions, n_rows)
     above : (n_subjects, n_regions, n_rows) how much better than chance: than the mean over other orders of
         the items; for "features" of τ_w of strengths. NaN where nothing says what chance gives
-    ceiling_lower, ceiling_upper : (n_regions,) means over subjects; NaN where the measure has none
+    ceiling_lower, ceiling_upper : (n_regions, n_rows) what models as good as other subjects reach, and as good
+        as can be: `settings["ceilings"]` says in which sense. The lower one is NaN where subjects are too wide
+        for one another
     p_items : (n_regions, n_rows) from other orders of the models' items, or of their features for "features"
     n_items : how many items there are
     kind : whether a larger score is more alike ("similarity") or less ("distance")
@@ -134,6 +136,11 @@ class GroupComparison(Kept):
         said = list(self.untested)
         if len(self.subjects) < 2:
             said.append("There is one subject: nothing is known about others, and there are no ceilings.")
+        elif np.isnan(self.ceiling_lower).any():
+            said.append(
+                f"Ceilings are missing: {self.measure} of two subjects is not defined here, with so "
+                f"many units for {self.n_items} items. Use fewer of them (steps='pca:5'), or another measure."
+            )
         if not self.has_item_ranges:
             why = "only measures that do not move with the number of items have one (docs/certainty.md)"
             if self.measure == "features":
@@ -207,8 +214,6 @@ class GroupComparison(Kept):
         if over == "subjects" or self.has_item_ranges:
             low, high = self._range(mean, over)
         p_subjects = p_over_subjects(self.above)
-        upper = self.ceiling_upper[:, None] + np.zeros_like(mean)
-        lower = self.ceiling_lower[:, None] + np.zeros_like(mean)
         columns = {
             "region": np.repeat(np.array(self.regions, dtype=object), len(self.rows)),
             "model": [row_name(row) for row in self.rows] * len(self.regions),
@@ -216,8 +221,8 @@ class GroupComparison(Kept):
             "low": low.ravel(),
             "high": high.ravel(),
             "chance": self.chance.ravel(),
-            "ceiling_lower": lower.ravel(),
-            "ceiling_upper": upper.ravel(),
+            "ceiling_lower": self.ceiling_lower.ravel(),
+            "ceiling_upper": self.ceiling_upper.ravel(),
             "p_subjects": p_subjects.ravel(),
             "p_items": self.p_items.ravel(),
             "p_both": np.maximum(p_subjects, self.p_items).ravel(),

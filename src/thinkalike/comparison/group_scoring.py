@@ -158,7 +158,7 @@ def _by_geometry(
         if kept:
             found = left_out_matrices(measure.name, [*layers, *models], kept, seed=seed)
             without.append(found.values[:, : len(people), len(people) :])
-        ends.append(measure_ceilings(measure, layers, called))
+        ends.append(measure_ceilings(measure, layers, models, called))
     return GroupComparison(
         measure.name,
         tuple(one.system for one in people),
@@ -166,8 +166,8 @@ def _by_geometry(
         rows,
         np.stack(scores, axis=1),
         np.stack(above, axis=1),
-        np.array([end.lower.mean() for end in ends]),
-        np.array([end.upper.mean() for end in ends]),
+        np.stack([lower for lower, _ in ends]),
+        np.stack([upper for _, upper in ends]),
         np.stack(p_items),
         n_items,
         kind=measure.kind,

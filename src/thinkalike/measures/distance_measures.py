@@ -77,6 +77,7 @@ _WHOLE_MATRICES = [
         kind="similarity",
         range=(0.0, 1.0),
         invariances=SHAPE,
+        bound="root",
         cost="n²d",
         reference="Székely et al. 2007",
         question="Does either layer depend on the other, in any way? Rises with units per item.",
