@@ -145,7 +145,7 @@ class TestRsatoolbox:
 class TestEpochs:
     DATA = 1e-6 * RNG.normal(size=(8, 5, 3))
     EPOCHS = SimpleNamespace(
-        get_data=lambda picks: TestEpochs.DATA,
+        get_data=lambda: TestEpochs.DATA,
         times=np.array([0.0, 0.1, 0.2]),
         events=np.column_stack([np.arange(8), np.zeros(8, int), np.array([1, 2] * 4)]),
         event_id={"face": 1, "house": 2, "never": 3},
@@ -184,6 +184,9 @@ class TestEpochs:
         assert from_epochs(epochs["face", "house"]).item_names == ("face", "house")
         assert from_epochs(epochs, average=False)["0 s"].shape == (12, 4)
         assert from_epochs(epochs, picks="mag").n_units == (2,) * 5
+        raw = mne.io.RawArray(RNG.normal(size=(7, 200)), info, verbose="error")
+        settings = {"tmin": 0.0, "tmax": 0.04, "baseline": None, "preload": False, "verbose": "error"}
+        assert from_epochs(mne.Epochs(raw, events, named, **settings)).n_units == (4,) * 5
         models = {"m": RNG.normal(size=(3, 4))}
         group = ta.compare_with_group({"a": found, "b": found, "c": found}, models, permutations=19)
         assert group.regions == found.layers

@@ -212,14 +212,16 @@ def from_epochs(
     >>> from thinkalike.activations import from_epochs
     >>> data, events = np.random.default_rng(0).normal(size=(4, 5, 2)), np.array([[0, 0, 1], [9, 0, 2]] * 2)
     >>> epochs = SimpleNamespace(
-    ...     get_data=lambda picks: data, times=[0.0, 0.1], events=events, event_id={"face": 1, "house": 2}
+    ...     get_data=lambda: data, times=[0.0, 0.1], events=events, event_id={"face": 1, "house": 2}
     ... )
     >>> from_epochs(epochs)
     Activations(M/EEG: 2 layers × 2 items × 5 units)
     """
     if not all(hasattr(epochs, name) for name in ("get_data", "times", "events", "event_id")):
         raise InvalidInput(f"Got {type(epochs).__name__}: give MNE epochs.")
-    data, codes = np.asarray(epochs.get_data(picks=picks)), np.asarray(epochs.events)[:, 2]
+    if hasattr(epochs, "pick"):
+        epochs = epochs.copy().load_data().pick(picks, exclude="bads")
+    data, codes = np.asarray(epochs.get_data()), np.asarray(epochs.events)[:, 2]
     if average:
         kinds = [(name, code) for name, code in epochs.event_id.items() if (codes == code).any()]
         data = np.stack([data[codes == code].mean(axis=0) for _, code in kinds])
@@ -227,15 +229,15 @@ def from_epochs(
     else:
         called = {code: name for name, code in epochs.event_id.items()}
         names = [f"{called[code]} {k}" for k, code in enumerate(codes)]
-    data = data / _sizes_of_kinds(data, epochs, picks)[:, None]
+    data = data / _sizes_of_kinds(data, epochs)[:, None]
     layers = {f"{time:g} s": data[:, :, k] for k, time in enumerate(epochs.times)}
     return Activations.from_arrays(layers, system=system, items=names)
 
 
-def _sizes_of_kinds(data: npt.NDArray[np.floating], epochs: Any, picks: Any) -> npt.NDArray[np.float64]:
+def _sizes_of_kinds(data: npt.NDArray[np.floating], epochs: Any) -> npt.NDArray[np.float64]:
     """For each channel of data (n_items, n_channels, n_times) the root mean square of all of its kind."""
     same = ["channel"] * data.shape[1]
-    kinds = np.array(epochs.get_channel_types(picks=picks) if hasattr(epochs, "get_channel_types") else same)
+    kinds = np.array(epochs.get_channel_types() if hasattr(epochs, "get_channel_types") else same)
     sizes = np.ones(len(kinds))
     for kind in set(kinds):
         sizes[kinds == kind] = np.sqrt((data[:, kinds == kind] ** 2).mean()) or 1.0
