@@ -238,6 +238,12 @@ class TestScores:
         expected = ta.compare_with_group(people, {"m": model}, table, measure="features", resamples=0)
         np.testing.assert_allclose(ours.scores, expected.scores)
 
+    def test_ranges_stay_within_what_there_is(self) -> None:
+        people = np.stack([SHARED, RNG.normal(size=(24, 4)), RNG.normal(size=(24, 4))])
+        ours = ta.compare_with_group(people, {"m": SHARED}, measure="mutual-knn", permutations=19)
+        row = ours.table(over="subjects").iloc[0]
+        assert (row["low"], row["high"]) == (0, 1)
+
     def test_ranges_of_tau_stay_within_one(self) -> None:
         table, people, model = features_world(seed=2)
         ours = ta.compare_with_group(people, {"m": model}, table, measure="features")
@@ -299,7 +305,7 @@ class TestScores:
 
     @pytest.mark.parametrize("measure", sorted(set(layer_measures()) - {"rtd", "matching-transport"}))
     def test_every_score_has_both_ceilings_and_the_truth_is_below_the_upper(self, measure: str) -> None:
-        """Subjects see 4 shared dimensions through weights of their own, with noise; their mean over draws."""
+        """Subjects see 4 shared dimensions through weights of their own, with noise; means of three draws."""
         row, sign = MEASURES[measure], -1.0 if MEASURES[measure].kind == "distance" else 1.0
         rng = np.random.default_rng(5)
         found = []
@@ -485,6 +491,12 @@ class TestProfileOfAGroup:
         assert found.table().iloc[0]["feature"] == "size"
         assert found.region_table()[["score", "low", "high", "ceiling"]].notna().all(axis=None)
         assert "GroupProfile(6 subjects, 1 regions, 3 features)" in repr(found)
+        lines = str(found).splitlines()
+        assert lines[0] == "What 6 subjects are organised by, 24 items"
+        assert lines[1].startswith(f"  all: ρ {found.scores.mean():.2f} (")
+        assert lines[2].startswith(f"    size {found.importance[:, 0, 0].mean():.2f} (")
+        assert len(lines) == 6
+        assert lines[-1] == "Means over subjects; ranges of 95 % over other subjects and items."
 
     def test_it_is_saved(self, tmp_path: Path) -> None:
         found = profile_group(SUBJECTS, self.TABLE, steps=["zscore"])
@@ -498,6 +510,8 @@ class TestProfileOfAGroup:
             profile_group(SUBJECTS[:1], self.TABLE)
         with pytest.raises(InvalidInput, match="Folds over pairs share their items"):
             profile_group(SUBJECTS, self.TABLE, preset="salle2024").table()
+        pairs = profile_group(SUBJECTS, self.TABLE, preset="salle2024")
+        assert str(pairs).endswith("over other subjects.")
         with pytest.raises(StoreError, match="24 rows but the stimuli have 3 items"):
             profile_group(SUBJECTS, self.TABLE[:3])
 

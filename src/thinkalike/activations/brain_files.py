@@ -198,8 +198,8 @@ def from_epochs(
     epochs : mne.Epochs, or what has `get_data`, `times`, `events` and `event_id` as they have
     system : its name
     average : whether the epochs of one event are averaged to one item; else every epoch is one
-    picks : channels, as MNE takes them. By default the good ones that hold data: no triggers, which would tell
-        the items apart by themselves, and no eyes or hearts.
+    picks : channels, as MNE takes them. By default the good ones that hold data: no triggers, which would
+        tell the items apart by themselves, and no eyes or hearts.
 
     Returns
     -------

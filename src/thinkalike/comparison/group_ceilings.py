@@ -31,28 +31,28 @@ from thinkalike.measures.pair_forms import FINISHES, PAIR_FORMS, pair_form
 
 Layers = Sequence[npt.NDArray[np.floating]]
 SIDE_BY_SIDE = ("mutual-knn",)
-"""Measures whose lower ceiling, too, is of all other subjects together, because simulations show that it holds.
-Those that gain from mere units, as Procrustes does, find the group nearer than the truth."""
+"""Measures whose lower ceiling, too, is of all other subjects together, because simulations show that it
+holds. Those that gain from mere units, as Procrustes does, find the group nearer than the truth."""
 RANKED = ("rsa", "rsa-cosine", "rsa-correlation")
 RHO_A = "rsa-rho-a"
 HELD_OUT = "regression-cv"
+_MEANS = "each subject with the mean of the others, and of all"
+_PAIRS = "subjects with one another"
+_TOGETHER = "each subject with all others side by side, and with all"
+_ESTIMATE = "the upper one is an estimate"
 WORDS = {
-    "mean subject": "each subject with the mean of the others, and of all; no model can be above the upper one",
-    "mean ranks": "each subject with the mean of the others, and of all; the upper one is an estimate, which a "
-    "model that takes many pairs for equal can be a little above",
-    "mean profile": "each subject with the mean of the others, and of all; the upper one is an estimate, for "
-    "another order of the features may be a little better",
-    "side by side": "each subject with all others side by side, and with all; the upper one is an estimate, as "
-    "no bound is known",
-    "bound": "subjects with one another; no model can be nearer than the upper one",
-    "directions": "subjects with one another, by as many directions as the model has, with which none can be "
-    "above the upper one",
-    "held out": "subjects with one another, by as many directions as the model has; the upper one is an "
-    "estimate, what they explain of the direction that they share most, on the same items",
-    "range": "subjects with one another; the upper one is the end of the range, which a model that holds the "
-    "units of all subjects reaches",
-    "estimate": "subjects with one another; the upper one is an estimate, each subject with all side by side, as "
-    "no bound is known",
+    "mean subject": f"{_MEANS}; no model can be above the upper one",
+    "mean ranks": f"{_MEANS}; {_ESTIMATE}, which a model that takes many pairs for equal can be a little above",
+    "mean profile": f"{_MEANS}; {_ESTIMATE}, for another order of the features may be a little better",
+    "side by side": f"{_TOGETHER}; {_ESTIMATE}, as no bound is known",
+    "bound": f"{_PAIRS}; no model can be nearer than the upper one",
+    "directions": f"{_PAIRS}, by as many directions as the model has, with which none can be above the "
+    "upper one",
+    "held out": f"{_PAIRS}, by as many directions as the model has; {_ESTIMATE}, what they explain of the "
+    "direction that they share most, on the same items",
+    "range": f"{_PAIRS}; the upper one is the end of the range, which a model that holds the units of all "
+    "subjects reaches",
+    "estimate": f"{_PAIRS}; {_ESTIMATE}, as no bound is known: each subject with all side by side",
 }
 """How ceilings were made → what they are"""
 
