@@ -42,7 +42,8 @@ _TOGETHER = "each subject with all others side by side, and with all"
 _ESTIMATE = "the upper one is an estimate"
 WORDS = {
     "mean subject": f"{_MEANS}; no model can be above the upper one",
-    "mean ranks": f"{_MEANS}; {_ESTIMATE}, which a model that takes many pairs for equal can be a little above",
+    "mean ranks": f"{_MEANS}; {_ESTIMATE}, which a model that takes many pairs for equal can be a little "
+    "above",
     "mean profile": f"{_MEANS}; {_ESTIMATE}, for another order of the features may be a little better",
     "side by side": f"{_TOGETHER}; {_ESTIMATE}, as no bound is known",
     "bound": f"{_PAIRS}; no model can be nearer than the upper one",
