@@ -650,6 +650,12 @@ class TestBadInput:
         with pytest.raises(InvalidInput, match="b has item 'j0' where a has 'i0'"):
             ta.compare_with_group(named, {"m": SHARED})
 
+    def test_nobody_and_nothing(self) -> None:
+        with pytest.raises(InvalidInput, match="No subject was given"):
+            ta.compare_with_group({}, {"m": SHARED})
+        with pytest.raises(InvalidInput, match="No model was given"):
+            ta.compare_with_group(SUBJECTS, {})
+
     def test_subjects_with_other_regions(self) -> None:
         people = {"a": {"V1": SHARED}, "b": {"V2": SHARED}}
         with pytest.raises(InvalidInput, match="b has the regions V2, a V1: all subjects need the same"):

@@ -90,6 +90,8 @@ def compare_with_group(
     shown = None if stimuli is None else as_stimuli(stimuli)
     people = group_of(subjects)
     named = named_systems(models)
+    if not named:
+        raise InvalidInput("No model was given: give at least one, or profile the group (profile_group).")
     check_extraction(extraction, named.values())
     systems = [_model(one, name, shown, extraction) for name, one in named.items()]
     _check_items(people[0], systems, shown)
@@ -206,6 +208,8 @@ def group_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activatio
     if isinstance(subjects, Activations):
         subjects = [subjects]
     named = named_systems(subjects)
+    if not named:
+        raise InvalidInput("No subject was given: give at least one.")
     people = [_regions(as_activations(one, name), name) for name, one in named.items()]
     first = people[0]
     if first.n_items < 3:
