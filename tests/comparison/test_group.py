@@ -282,12 +282,12 @@ class TestScores:
         assert ours.ceiling_upper[0, 0] == pytest.approx(best[measure], abs=1e-6)
         assert "no model can be nearer" in str(ours)
 
-    @pytest.mark.parametrize("measure", ["cknna", "rank-knn", "cycle-knn", "aligned-cosine", "matching-soft"])
+    @pytest.mark.parametrize("measure", ["cknna", "rank-knn", "aligned-cosine", "matching-soft"])
     def test_where_no_bound_is_known_the_upper_ceiling_is_an_estimate(self, measure: str) -> None:
         """All subjects side by side, each of length 1; centred only where the origin does not count."""
         ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure=measure, permutations=19)
         row = MEASURES[measure]
-        centred = measure in ("rank-knn", "cycle-knn", "matching-soft")
+        centred = measure in ("rank-knn", "matching-soft")
         people = [X - X.mean(axis=0) if centred else X for X in SUBJECTS]
         group = np.hstack([X / np.sqrt((X**2).sum()) for X in people])
         assert ours.ceiling_upper[0, 0] == pytest.approx(np.mean([row(X, group) for X in people]), abs=1e-6)

@@ -51,8 +51,8 @@ WORDS = {
     "upper one",
     "held out": f"{_PAIRS}, by as many directions as the model has; {_ESTIMATE}, what they explain of the "
     "direction that they share most, on the same items",
-    "range": f"{_PAIRS}; the upper one is the end of the range, which a model that holds the units of all "
-    "subjects reaches",
+    "range": f"{_PAIRS}; the upper one is the end of the range, as nothing below it bounds what a model can "
+    "reach",
     "estimate": f"{_PAIRS}; {_ESTIMATE}, as no bound is known: each subject with all side by side",
 }
 """How ceilings were made → what they are"""

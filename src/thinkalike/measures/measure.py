@@ -58,8 +58,9 @@ class Measure:
     bound : {"distance", "share", "angle", "cosine", "root", "range"} or None
         What the values are, as far as that bounds how near one layer can be to several others: a distance
         that keeps the triangle inequality; 1 − such a distance; the cosine of such an angle; the cosine of
-        two vectors, one of each layer, or the root of one; "range" if a layer that holds all units of others
-        has the best value with each. "distance" for every metric; None if nothing of the kind is known.
+        two vectors, one of each layer, or the root of one; "range" if nothing but the range bounds it, as
+        where a layer that holds all units of others has the best value with each. "distance" for every
+        metric; None if nothing of the kind is known.
     symmetric : bool, default True
         Whether (X, Y) and (Y, X) give the same number.
     best_when_equal : bool, default True
