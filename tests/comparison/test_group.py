@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import spearmanr, ttest_1samp, weightedtau
+from scipy.stats import rankdata, spearmanr, ttest_1samp, weightedtau
 from scipy.stats import t as student
 
 import thinkalike as ta
@@ -342,6 +342,31 @@ class TestScores:
             models = [*people, turned, *([] if equal_width else [shared, every])]
             for model in models:
                 assert sign * np.mean([row(X, model) for X in people]) <= upper + 1e-6
+
+    def test_a_model_that_predicts_ties_can_pass_spearmans_ceiling_and_not_that_of_rho_a(self) -> None:
+        """Subjects' distances in two classes, near and far, wherever the mean of their ranks is cut."""
+        rng = np.random.default_rng(0)
+        above: dict[str, list[float]] = {"rsa": [], "rsa-rho-a": []}
+        for _ in range(12):
+            shared = squareform(rng.choice([1.0, 2.0], 15))
+            people = [shared + squareform(0.3 * rng.random(15)) for _ in range(4)]
+            layers = [ta.Activations.from_distances(D)["RDM"] for D in people]
+            mean = np.mean([rankdata(squareform(D)) for D in people], axis=0)
+            models = [ta.Activations.from_distances(1.0 + (mean > cut))["RDM"] for cut in np.sort(mean)[2:-2]]
+            for name, found in above.items():
+                _, upper = measure_ceilings(MEASURES[name], layers, models, list("abcd"))
+                scores = [np.mean([MEASURES[name](X, model) for X in layers]) for model in models]
+                found.append(np.max(scores - upper))
+        assert max(above["rsa"]) > 0.001
+        assert max(above["rsa-rho-a"]) < 1e-6
+
+    @pytest.mark.parametrize("measure", ["cka", "cka-biased", "cka-rbf", "rsa-pearson", "rsa-whitened"])
+    def test_no_model_passes_the_mean_subject(self, measure: str) -> None:
+        rng, row = np.random.default_rng(0), MEASURES[measure]
+        everyone = np.hstack([X / np.linalg.norm(X) for X in SUBJECTS])
+        models = [SHARED, everyone, *SUBJECTS, *(SHARED @ rng.normal(size=(20, 4, 3)))]
+        _, upper = measure_ceilings(row, list(SUBJECTS), models, list("abcdef"))
+        assert max(np.mean([row(X, model) for X in SUBJECTS]) for model in models) < upper[0]
 
     def test_cosines_have_the_ceiling_of_the_mean_vector(self) -> None:
         vectors = np.stack([pdist(X) for X in SUBJECTS])
