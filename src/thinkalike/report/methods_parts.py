@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.measures import MEASURES
@@ -44,7 +45,7 @@ def text_of(parts: Sequence[str], cited: Sequence[str]) -> str:
     return "## Methods\n\n" + "\n\n".join(part for part in parts if part) + f"\n\n## References\n\n{listed}\n"
 
 
-def steps_text(settings: Facts) -> str:
+def steps_text(settings: Mapping[str, Any]) -> str:
     """What vectors went through; empty if nothing."""
     steps = tuple(settings.get("steps", ()))
     if not steps:
