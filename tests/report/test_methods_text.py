@@ -66,6 +66,12 @@ def test_what_was_not_done_is_not_said(stimuli: ta.Stimuli) -> None:
     assert "jackknife" not in text
     assert "CKA" not in text
     assert "chosen on inner folds" in text
+    assert "uphill in Spearman's ρ" not in text
+
+
+def test_a_fit_by_ranks_is_said(stimuli: ta.Stimuli) -> None:
+    text = ta.methods_text(compared(stimuli, resamples=0, interactions=True, fit="spearman"))
+    assert "From there W went uphill in Spearman's ρ of the training pairs" in text
 
 
 def test_every_importance_has_words() -> None:

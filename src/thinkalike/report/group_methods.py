@@ -9,7 +9,14 @@ from thinkalike.comparison.group import GroupComparison
 from thinkalike.comparison.group_profile import GroupProfile
 from thinkalike.labels import Layer
 from thinkalike.measures import MEASURES
-from thinkalike.report.methods_parts import encoding_text, references, settings_text, steps_text, text_of
+from thinkalike.report.methods_parts import (
+    encoding_text,
+    layers_text,
+    references,
+    settings_text,
+    steps_text,
+    text_of,
+)
 from thinkalike.wording import listed
 
 MOST_NAMES = 6
@@ -67,8 +74,7 @@ def _models(found: GroupComparison) -> str:
     layers: dict[str, int] = {}
     for system, _ in found.rows:
         layers[system] = layers.get(system, 0) + 1
-    said = [f"{name} ({n} {'layer' if n == 1 else 'layers'})" for name, n in layers.items()]
-    return f"**Models.** {listed(said)}."
+    return f"**Models.** {listed([layers_text(name, n) for name, n in layers.items()])}."
 
 
 def _scores(found: GroupComparison) -> str:

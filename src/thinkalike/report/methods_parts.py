@@ -39,6 +39,11 @@ REFERENCES = {
 }
 
 
+def layers_text(name: str, n: int) -> str:
+    """A system, and how many layers it has."""
+    return f"{name} ({n} {'layer' if n == 1 else 'layers'})"
+
+
 def text_of(parts: Sequence[str], cited: Sequence[str]) -> str:
     """Markdown: the parts that are not empty, and the references."""
     listed = "\n".join(f"- {line}" for line in cited)
@@ -64,12 +69,18 @@ def encoding_text(settings: Facts) -> str:
         if settings.get("interactions")
         else "non-negative weights, one for each feature"
     )
+    by_ranks = (
+        " From there W went uphill in Spearman's ρ of the training pairs, which was kept where it helped on "
+        "inner folds."
+        if settings.get("fit") == "spearman"
+        else ""
+    )
     importance = IMPORTANCES.get(str(settings.get("importance")), str(settings.get("importance")))
     return (
         "**Encoding models.** For each layer a metric-learning encoding model (Salle et al. 2024) predicted "
         f"the {distance} between two items from the features in which they differ, by least squares with "
-        f"{weights}, and an intercept; the ridge penalty was {_alpha(settings)}. Models were fitted and "
-        f"scored in {settings.get('n_folds')} folds over {settings.get('folds_over')}; the score is "
+        f"{weights}, and an intercept; the ridge penalty was {_alpha(settings)}.{by_ranks} Models were "
+        f"fitted and scored in {settings.get('n_folds')} folds over {settings.get('folds_over')}; the score is "
         "Spearman's ρ of predicted and true distances in held-out folds. The importance of a feature was "
         f"{importance}."
     )

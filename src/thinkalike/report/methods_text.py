@@ -9,7 +9,14 @@ from thinkalike.comparison.group_profile import GroupProfile
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.measures import MEASURES
 from thinkalike.report.group_methods import group_methods, group_profile_methods
-from thinkalike.report.methods_parts import encoding_text, references, settings_text, steps_text, text_of
+from thinkalike.report.methods_parts import (
+    encoding_text,
+    layers_text,
+    references,
+    settings_text,
+    steps_text,
+    text_of,
+)
 from thinkalike.wording import listed
 
 
@@ -67,7 +74,7 @@ def _shown(comparison: Comparison) -> str:
 
 
 def _systems(comparison: Comparison) -> str:
-    said = [f"{name} ({len(profile.layers)} layers)" for name, profile in comparison.profiles.items()]
+    said = [layers_text(name, len(profile.layers)) for name, profile in comparison.profiles.items()]
     untrained = (
         " Copies of the same architectures with random weights were shown the same items."
         if comparison.controls is not None
