@@ -80,8 +80,8 @@ def encoding_text(settings: Facts) -> str:
         "**Encoding models.** For each layer a metric-learning encoding model (Salle et al. 2024) predicted "
         f"the {distance} between two items from the features in which they differ, by least squares with "
         f"{weights}, and an intercept; the ridge penalty was {_alpha(settings)}.{by_ranks} Models were "
-        f"fitted and scored in {settings.get('n_folds')} folds over {settings.get('folds_over')}; the score is "
-        "Spearman's ρ of predicted and true distances in held-out folds. The importance of a feature was "
+        f"fitted and scored in {settings.get('n_folds')} folds over {settings.get('folds_over')}; the score "
+        "is Spearman's ρ of predicted and true distances in held-out folds. The importance of a feature was "
         f"{importance}."
     )
 
