@@ -53,11 +53,21 @@ def test_one_idea_has_one_name(name: str) -> None:
         (lambda: ta.similarity([X, X], measures="cka"), "the option is called measure"),
         (lambda: ta.similarity([X, X], n_samples=9), "the option is called n_permutations"),
         (lambda: ta.stitch("a", "b", "text", n_resamples=9), "the option is called resamples"),
+        (lambda: ta.profile(X, TABLE, fit_by="spearman", interactions=True), "the option is called fit"),
+        (lambda: ta.MLEM(fit="spearman"), "the option is called fit_by"),
     ],
 )
 def test_other_names_are_refused_with_the_right_one(call: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+@pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
+def test_an_option_that_goes_on_to_others_may_have_a_name_that_is_another_elsewhere() -> None:
+    made = ta.profile(X, TABLE, fit="spearman", interactions=True)
+    assert made.settings["fit"] == "spearman"
+    compared = ta.compare([X, X**2], TABLE, fit="spearman", interactions=True, resamples=0)
+    assert compared.settings["fit"] == "spearman"
 
 
 def test_a_name_that_is_none_is_an_error_as_ever() -> None:

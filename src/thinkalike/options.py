@@ -40,21 +40,23 @@ LARGEST_SEED = 2**63 - 1
 def one_name(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Refuse the other names of an option with the one that `function` has."""
     own = inspect.signature(function).parameters
-    is_open = any(p.kind is p.VAR_KEYWORD for p in own.values())
+    known = set(own)
+    if any(p.kind is p.VAR_KEYWORD for p in own.values()):  # they go on to others, who may have either
+        known |= {right for name, right in OTHER_NAMES.items() if OTHER_NAMES.get(right) != name}
 
     @functools.wraps(function)
     def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
-        refuse_other_names((name for name in options if name not in own), () if is_open else own)
+        refuse_other_names((name for name in options if name not in own), known)
         return function(*args, **options)
 
     return checked
 
 
-def refuse_other_names(names: Iterable[str], known: Collection[str] = ()) -> None:
-    """Name the right one for each of `names` that is another name of an option (of the `known`, if given)."""
+def refuse_other_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Name the right one for each of `names` that is another name of one of the `known` options."""
     for name in names:
         right = OTHER_NAMES.get(name)
-        if right is not None and (not known or right in known):
+        if right in known:
             raise InvalidInput(f"Got {name}=: the option is called {right}.")
 
 

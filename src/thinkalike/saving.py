@@ -81,6 +81,12 @@ def write_result(result: Kept, file: Path) -> str:
     return write_arrays(arrays, file, about=about)
 
 
+def kind_of_result(file: Path) -> str:
+    """The name of what `write_result` wrote there."""
+    _, about = read_arrays(file, way_out=Kept.again)
+    return str(about.get("result"))
+
+
 def read_result(kind: type[Result], file: Path) -> Result:
     """The result of this kind that `write_result` wrote."""
     arrays, about = read_arrays(file, way_out=kind.again)

@@ -171,12 +171,40 @@ class TestEpochs:
         assert found.layers == ("0 s", "0.1 s", "0.2 s")
         assert found.item_names == ("face", "house")
         means = np.stack([self.DATA[::2].mean(0), self.DATA[1::2].mean(0)])
-        np.testing.assert_allclose(found["0.1 s"], means[:, :, 1] / np.abs(means).max(), rtol=1e-5)
+        np.testing.assert_allclose(found["0.1 s"], means[:, :, 1] / np.sqrt((means**2).mean()), rtol=1e-5)
 
     def test_every_epoch_as_an_item(self) -> None:
         found = from_epochs(self.EPOCHS, average=False)
         assert found.item_names[:3] == ("face 0", "house 1", "face 2")
         assert found["0 s"].shape == (8, 5)
+
+    def test_real_ones(self) -> None:
+        """Triggers, eyes and bad channels are no data; magnetometers and electrodes count alike."""
+        mne = pytest.importorskip("mne")
+        kinds = ["mag", "mag", "eeg", "eeg", "eeg", "eog", "stim"]
+        info = mne.create_info([f"{kind}{k}" for k, kind in enumerate(kinds)], 100.0, kinds, verbose="error")
+        info["bads"] = ["eeg4"]
+        codes = np.array([1, 2, 3] * 4)
+        data = RNG.normal(size=(12, 7, 5)) * np.array([1e-13, 1e-13, 1e-6, 1e-6, 1.0, 1e-4, 0.0])[:, None]
+        data[:, 6] = codes[:, None]
+        events = np.column_stack([10 * np.arange(12), np.zeros(12, int), codes])
+        named = {"face": 1, "house": 2, "tool/hammer": 3}
+        epochs = mne.EpochsArray(data, info, events, tmin=-0.02, event_id=named, verbose="error")
+        found = from_epochs(epochs)
+        assert found.layers == ("-0.02 s", "-0.01 s", "0 s", "0.01 s", "0.02 s")
+        assert found.item_names == ("face", "house", "tool/hammer")
+        means = np.stack([data[codes == code].mean(axis=0) for code in (1, 2, 3)])
+        scaled = [means[:, some] / np.sqrt((means[:, some] ** 2).mean()) for some in ([0, 1], [2, 3])]
+        np.testing.assert_allclose(found["0.01 s"], np.concatenate(scaled, axis=1)[:, :, 3], rtol=1e-5)
+        assert from_epochs(epochs["face", "house"]).item_names == ("face", "house")
+        assert from_epochs(epochs, average=False)["0 s"].shape == (12, 4)
+        assert from_epochs(epochs, picks="mag").n_units == (2,) * 5
+        raw = mne.io.RawArray(RNG.normal(size=(7, 200)), info, verbose="error")
+        settings = {"tmin": 0.0, "tmax": 0.04, "baseline": None, "preload": False, "verbose": "error"}
+        assert from_epochs(mne.Epochs(raw, events, named, **settings)).n_units == (4,) * 5
+        models = {"m": RNG.normal(size=(3, 4))}
+        group = ta.compare_with_group({"a": found, "b": found, "c": found}, models, permutations=19)
+        assert group.regions == found.layers
 
     def test_what_are_no_epochs(self) -> None:
         with pytest.raises(InvalidInput, match="Got ndarray: give MNE epochs"):

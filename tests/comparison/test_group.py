@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import spearmanr, ttest_1samp, weightedtau
+from scipy.stats import rankdata, spearmanr, ttest_1samp, weightedtau
 from scipy.stats import t as student
 
 import thinkalike as ta
 from thinkalike.comparison import profile_group
-from thinkalike.comparison.group_ceilings import between_subjects
+from thinkalike.comparison.group_ceilings import between_subjects, measure_ceilings
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
 from thinkalike.inference.over_subjects import spread_of_folds, spread_of_noise
 from thinkalike.measures import MEASURES, layer_measures
@@ -24,6 +24,13 @@ RNG = np.random.default_rng(0)
 SHARED = RNG.normal(size=(24, 4))
 SUBJECTS = SHARED @ RNG.normal(size=(6, 4, 9)) + 1.5 * RNG.normal(size=(6, 24, 9))
 MODELS = {"good": {"early": RNG.normal(size=(24, 5)), "late": SHARED}, "bad": RNG.normal(size=(24, 7))}
+CEILING_IS_REACHED = (
+    *("rsa", "rsa-pearson", "rsa-rho-a", "rsa-whitened", "cka", "mutual-knn", "rank-knn", "cknna"),
+    *("cca", "svcca", "pwcca", "eigenspace-overlap", "matching-hard", "distance-correlation"),
+    *("regression", "regression-reverse", "regression-mean", "regression-cv"),
+)
+"""Measures by which a model that is the truth does as well as another subject: those that do not gain from
+units that hold nothing but noise"""
 
 
 def features_world(seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -52,14 +59,16 @@ class TestScores:
             expected = spearmanr(pdist(X), pdist(SHARED)).statistic
             assert found.scores[s, 0, 1] == pytest.approx(expected, abs=1e-5)
 
-    @pytest.mark.parametrize(("measure", "method"), [("rsa", "spearman"), ("rsa-pearson", "corr")])
+    @pytest.mark.parametrize(
+        ("measure", "method"), [("rsa", "spearman"), ("rsa-pearson", "corr"), ("rsa-rho-a", "rho-a")]
+    )
     def test_noise_ceilings_are_rsatoolboxes(self, measure: str, method: str) -> None:
         rsatoolbox = pytest.importorskip("rsatoolbox")
         rdms = rsatoolbox.rdm.RDMs(np.array([pdist(X) for X in SUBJECTS]))
         lower, upper = rsatoolbox.inference.boot_noise_ceiling(rdms, method=method)
         ours = ta.compare_with_group(SUBJECTS, MODELS, measure=measure, permutations=19)
-        assert ours.ceiling_upper[0] == pytest.approx(upper, abs=1e-5)
-        assert ours.ceiling_lower[0] == pytest.approx(lower, abs=1e-5)
+        np.testing.assert_allclose(ours.ceiling_upper, np.full((1, 3), upper), atol=1e-5)
+        np.testing.assert_allclose(ours.ceiling_lower, np.full((1, 3), lower), atol=1e-5)
 
     def test_a_model_that_is_the_shared_structure_is_found_and_noise_is_not(
         self, found: ta.comparison.GroupComparison
@@ -186,7 +195,7 @@ class TestScores:
         assert "There are 4 features with a strength, and no p of fewer than 5" in ours.untested[0]
         profiles = [ta.profile(X, table).mean_importance[0] for X in people]
         expected = np.mean([weightedtau(one, np.mean(profiles, axis=0)).statistic for one in profiles])
-        assert ours.ceiling_upper[0] == pytest.approx(expected, abs=1e-9)
+        assert ours.ceiling_upper[0, 0] == pytest.approx(expected, abs=1e-9)
         result = ours.table().set_index("model")["score"]
         assert result["same:same"] > 0.5 > result["other:other"]
 
@@ -229,6 +238,12 @@ class TestScores:
         expected = ta.compare_with_group(people, {"m": model}, table, measure="features", resamples=0)
         np.testing.assert_allclose(ours.scores, expected.scores)
 
+    def test_ranges_stay_within_what_there_is(self) -> None:
+        people = np.stack([SHARED, RNG.normal(size=(24, 4)), RNG.normal(size=(24, 4))])
+        ours = ta.compare_with_group(people, {"m": SHARED}, measure="mutual-knn", permutations=19)
+        row = ours.table(over="subjects").iloc[0]
+        assert (row["low"], row["high"]) == (0, 1)
+
     def test_ranges_of_tau_stay_within_one(self) -> None:
         table, people, model = features_world(seed=2)
         ours = ta.compare_with_group(people, {"m": model}, table, measure="features")
@@ -247,28 +262,65 @@ class TestScores:
         upper = np.mean([MEASURES[measure](X, np.hstack(scaled)) for X in scaled])
         others = [np.hstack([Y for k, Y in enumerate(scaled) if k != s]) for s in range(6)]
         lower = np.mean([MEASURES[measure](X, Y) for X, Y in zip(scaled, others, strict=True)])
-        assert ours.ceiling_upper[0] == pytest.approx(upper, abs=1e-6)
-        assert ours.ceiling_lower[0] == pytest.approx(lower, abs=1e-6)
-        assert ours.ceiling_upper[0] > ours.ceiling_lower[0]
+        assert ours.ceiling_upper[0, 0] == pytest.approx(upper, abs=1e-6)
+        assert ours.ceiling_lower[0, 0] == pytest.approx(lower, abs=1e-6)
+        assert ours.ceiling_upper[0, 0] > ours.ceiling_lower[0, 0]
 
-    @pytest.mark.parametrize("measure", ["procrustes", "svcca", "jaccard-knn", "bures", "regression"])
+    @pytest.mark.parametrize("measure", ["procrustes", "jaccard-knn", "bures", "distance-correlation"])
     def test_other_ceilings_are_from_subjects_with_one_another(self, measure: str) -> None:
         ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure=measure, permutations=19)
         row = MEASURES[measure]
-        pairs = [(a, b) for a in range(6) for b in range(6) if a != b]
-        between = np.array([row(SUBJECTS[a], SUBJECTS[b]) for a, b in pairs])
-        assert ours.ceiling_lower[0] == pytest.approx(between.mean(), abs=1e-6)
-        half_way = {
+        every = np.array([[row(X, Y) for Y in SUBJECTS] for X in SUBJECTS])
+        between = every[~np.eye(6, dtype=bool)]
+        assert ours.ceiling_lower[0, 0] == pytest.approx(between.mean(), abs=1e-6)
+        best = {
             "procrustes": between.mean() / 2,
             "jaccard-knn": (1 + between.mean()) / 2,
             "bures": np.cos(np.arccos(between).mean() / 2),
+            "distance-correlation": (every**2).mean() ** 0.25,
         }
-        if measure in half_way:
-            assert ours.ceiling_upper[0] == pytest.approx(half_way[measure], abs=1e-6)
-            assert "no model can be nearer" in ours.settings["ceilings"]
-        else:
-            assert np.isnan(ours.ceiling_upper[0])
-            assert "nothing but the range" in ours.settings["ceilings"]
+        assert ours.ceiling_upper[0, 0] == pytest.approx(best[measure], abs=1e-6)
+        assert "no model can be nearer" in str(ours)
+
+    @pytest.mark.parametrize("measure", ["cknna", "rank-knn", "aligned-cosine", "matching-soft"])
+    def test_where_no_bound_is_known_the_upper_ceiling_is_an_estimate(self, measure: str) -> None:
+        """All subjects side by side, each of length 1; centred only where the origin does not count."""
+        ours = ta.compare_with_group(SUBJECTS, {"m": SHARED}, measure=measure, permutations=19)
+        row = MEASURES[measure]
+        centred = measure in ("rank-knn", "matching-soft")
+        people = [X - X.mean(axis=0) if centred else X for X in SUBJECTS]
+        group = np.hstack([X / np.sqrt((X**2).sum()) for X in people])
+        assert ours.ceiling_upper[0, 0] == pytest.approx(np.mean([row(X, group) for X in people]), abs=1e-6)
+        assert "the upper one is an estimate" in str(ours)
+
+    @pytest.mark.parametrize("measure", ["pwcca", "matching-hard"])
+    def test_the_end_of_the_range_is_reached_by_all_units_together(self, measure: str) -> None:
+        rng = np.random.default_rng(0)
+        people = rng.normal(size=(3, 40, 4))
+        everyone = np.hstack(list(people))
+        ours = ta.compare_with_group(people, {"all": everyone}, measure=measure, permutations=19)
+        assert ours.ceiling_upper[0, 0] == 1
+        assert ours.scores.mean() == pytest.approx(1)
+        assert "the end of the range" in str(ours)
+
+    @pytest.mark.parametrize("measure", sorted(set(layer_measures()) - {"rtd", "matching-transport"}))
+    def test_every_score_has_both_ceilings_and_the_truth_is_below_the_upper(self, measure: str) -> None:
+        """Subjects see 4 shared dimensions through weights of their own, with noise; means of three draws."""
+        row, sign = MEASURES[measure], -1.0 if MEASURES[measure].kind == "distance" else 1.0
+        rng = np.random.default_rng(5)
+        found = []
+        for _ in range(3):
+            shared = rng.normal(size=(30, 4))
+            people = [shared @ rng.normal(size=(4, 8)) / 2 + rng.normal(size=(30, 8)) for _ in range(5)]
+            model = np.pad(shared, ((0, 0), (0, 4))) if measure == "permutation-procrustes" else shared
+            lower, upper = measure_ceilings(row, people, [model], [f"s{k}" for k in range(5)])
+            score = np.mean([row(X, model) for X in people])
+            found.append(sign * np.array([lower[0], score, upper[0]]))
+        low, score, high = np.mean(found, axis=0)
+        assert low <= high
+        assert score <= high
+        if measure in CEILING_IS_REACHED:
+            assert low <= score
 
     @pytest.mark.parametrize("measure", [name for name in layer_measures() if MEASURES[name].bound])
     def test_no_model_is_above_an_upper_ceiling(self, measure: str) -> None:
@@ -283,17 +335,38 @@ class TestScores:
             people = [shared @ rng.normal(size=(3, 6)) + noise * rng.normal(size=(40, 6)) for _ in range(5)]
             every = np.hstack([X / np.linalg.norm(X) for X in people])
             turned = sum(X @ np.linalg.qr(X.T @ people[0])[0] for X in people)
-            upper = sign * between_subjects(row.matrix(people), row.bound).upper[0]
+            upper = row.range[1]
+            if row.bound != "range":
+                upper = sign * between_subjects(row.matrix(people), row.bound).upper[0]
             equal_width = measure == "permutation-procrustes"
             models = [*people, turned, *([] if equal_width else [shared, every])]
             for model in models:
                 assert sign * np.mean([row(X, model) for X in people]) <= upper + 1e-6
 
-    def test_subjects_too_wide_for_one_another_may_have_a_model(self) -> None:
-        people = np.random.default_rng(0).normal(size=(4, 20, 15))
-        ours = ta.compare_with_group(people, {"narrow": people[0, :, :2]}, measure="cca", permutations=19)
-        assert np.isfinite(ours.scores).all()
-        assert np.isnan([ours.ceiling_lower, ours.ceiling_upper]).all()
+    def test_a_model_that_predicts_ties_can_pass_spearmans_ceiling_and_not_that_of_rho_a(self) -> None:
+        """Subjects' distances in two classes, near and far, wherever the mean of their ranks is cut."""
+        rng = np.random.default_rng(0)
+        above: dict[str, list[float]] = {"rsa": [], "rsa-rho-a": []}
+        for _ in range(12):
+            shared = squareform(rng.choice([1.0, 2.0], 15))
+            people = [shared + squareform(0.3 * rng.random(15)) for _ in range(4)]
+            layers = [ta.Activations.from_distances(D)["RDM"] for D in people]
+            mean = np.mean([rankdata(squareform(D)) for D in people], axis=0)
+            models = [ta.Activations.from_distances(1.0 + (mean > cut))["RDM"] for cut in np.sort(mean)[2:-2]]
+            for name, found in above.items():
+                _, upper = measure_ceilings(MEASURES[name], layers, models, list("abcd"))
+                scores = [np.mean([MEASURES[name](X, model) for X in layers]) for model in models]
+                found.append(np.max(scores - upper))
+        assert max(above["rsa"]) > 0.001
+        assert max(above["rsa-rho-a"]) < 1e-6
+
+    @pytest.mark.parametrize("measure", ["cka", "cka-biased", "cka-rbf", "rsa-pearson", "rsa-whitened"])
+    def test_no_model_passes_the_mean_subject(self, measure: str) -> None:
+        rng, row = np.random.default_rng(0), MEASURES[measure]
+        everyone = np.hstack([X / np.linalg.norm(X) for X in SUBJECTS])
+        models = [SHARED, everyone, *SUBJECTS, *(SHARED @ rng.normal(size=(20, 4, 3)))]
+        _, upper = measure_ceilings(row, list(SUBJECTS), models, list("abcdef"))
+        assert max(np.mean([row(X, model) for X in SUBJECTS]) for model in models) < upper[0]
 
     def test_cosines_have_the_ceiling_of_the_mean_vector(self) -> None:
         vectors = np.stack([pdist(X) for X in SUBJECTS])
@@ -443,6 +516,12 @@ class TestProfileOfAGroup:
         assert found.table().iloc[0]["feature"] == "size"
         assert found.region_table()[["score", "low", "high", "ceiling"]].notna().all(axis=None)
         assert "GroupProfile(6 subjects, 1 regions, 3 features)" in repr(found)
+        lines = str(found).splitlines()
+        assert lines[0] == "What 6 subjects are organised by, 24 items"
+        assert lines[1].startswith(f"  all: ρ {found.scores.mean():.2f} (")
+        assert lines[2].startswith(f"    size {found.importance[:, 0, 0].mean():.2f} (")
+        assert len(lines) == 6
+        assert lines[-1] == "Means over subjects; ranges of 95 % over other subjects and items."
 
     def test_it_is_saved(self, tmp_path: Path) -> None:
         found = profile_group(SUBJECTS, self.TABLE, steps=["zscore"])
@@ -456,6 +535,8 @@ class TestProfileOfAGroup:
             profile_group(SUBJECTS[:1], self.TABLE)
         with pytest.raises(InvalidInput, match="Folds over pairs share their items"):
             profile_group(SUBJECTS, self.TABLE, preset="salle2024").table()
+        pairs = profile_group(SUBJECTS, self.TABLE, preset="salle2024")
+        assert str(pairs).endswith("over other subjects.")
         with pytest.raises(StoreError, match="24 rows but the stimuli have 3 items"):
             profile_group(SUBJECTS, self.TABLE[:3])
 
@@ -593,6 +674,12 @@ class TestBadInput:
         ]
         with pytest.raises(InvalidInput, match="b has item 'j0' where a has 'i0'"):
             ta.compare_with_group(named, {"m": SHARED})
+
+    def test_nobody_and_nothing(self) -> None:
+        with pytest.raises(InvalidInput, match="No subject was given"):
+            ta.compare_with_group({}, {"m": SHARED})
+        with pytest.raises(InvalidInput, match="No model was given"):
+            ta.compare_with_group(SUBJECTS, {})
 
     def test_subjects_with_other_regions(self) -> None:
         people = {"a": {"V1": SHARED}, "b": {"V2": SHARED}}

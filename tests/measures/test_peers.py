@@ -363,8 +363,10 @@ def _lcs_length(X: np.ndarray, Y: np.ndarray) -> float:
     return K * by_hand("lcs", neighbours(X, "cosine"), neighbours(Y, "cosine"))
 
 
-def _pearson_of_squares(X: np.ndarray, Y: np.ndarray) -> float:
-    return float(np.corrcoef(pdist(X, "sqeuclidean"), pdist(Y, "sqeuclidean"))[0, 1])
+def _rsatoolbox_corr(X: np.ndarray, Y: np.ndarray) -> float:
+    rsatoolbox = pytest.importorskip("rsatoolbox")
+    rdms = [rsatoolbox.rdm.calc_rdm(rsatoolbox.data.Dataset(Z), method="euclidean") for Z in (X, Y)]
+    return float(rsatoolbox.rdm.compare(*rdms, method="corr")[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -378,7 +380,7 @@ def _pearson_of_squares(X: np.ndarray, Y: np.ndarray) -> float:
         ("permutation-procrustes", _raw_permutation),
         ("eigenspace-overlap", _uncentred_overlap),
         ("lcs-knn-cosine", _lcs_length),
-        ("rsa-pearson", _pearson_of_squares),
+        ("rsa-pearson", _rsatoolbox_corr),
     ],
 )
 def test_the_page_has_both_numbers_where_conventions_differ(

@@ -192,14 +192,21 @@ def _described(descriptors: Mapping[str, npt.ArrayLike], item: str | None, n: in
     return [str(one) for one in np.asarray(descriptors[item]).reshape(n)]
 
 
-def from_epochs(epochs: Any, *, system: str = "M/EEG", average: bool = True) -> Activations:
+def from_epochs(
+    epochs: Any, *, system: str = "M/EEG", average: bool = True, picks: Any = "data"
+) -> Activations:
     """MNE epochs: a layer for each point in time, the sensors being its units.
+
+    Kinds of sensors, which are in units of their own, are divided by their root mean square, so that sensors
+    of all kinds count alike.
 
     Parameters
     ----------
     epochs : mne.Epochs, or what has `get_data`, `times`, `events` and `event_id` as they have
     system : its name
     average : whether the epochs of one event are averaged to one item; else every epoch is one
+    picks : channels, as MNE takes them. By default the good ones that hold data: no triggers, which would
+        tell the items apart by themselves, and no eyes or hearts.
 
     Returns
     -------
@@ -219,6 +226,8 @@ def from_epochs(epochs: Any, *, system: str = "M/EEG", average: bool = True) -> 
     """
     if not all(hasattr(epochs, name) for name in ("get_data", "times", "events", "event_id")):
         raise InvalidInput(f"Got {type(epochs).__name__}: give MNE epochs.")
+    if hasattr(epochs, "pick"):
+        epochs = epochs.copy().load_data().pick(picks, exclude="bads")
     data, codes = np.asarray(epochs.get_data()), np.asarray(epochs.events)[:, 2]
     if average:
         kinds = [(name, code) for name, code in epochs.event_id.items() if (codes == code).any()]
@@ -227,7 +236,16 @@ def from_epochs(epochs: Any, *, system: str = "M/EEG", average: bool = True) -> 
     else:
         called = {code: name for name, code in epochs.event_id.items()}
         names = [f"{called[code]} {k}" for k, code in enumerate(codes)]
-    # In volts, far below what the rest of the numbers here are: the scale changes no result.
-    scale = np.abs(data).max() or 1.0
-    layers = {f"{time:g} s": data[:, :, k] / scale for k, time in enumerate(epochs.times)}
+    data = data / _sizes_of_kinds(data, epochs)[:, None]
+    layers = {f"{time:g} s": data[:, :, k] for k, time in enumerate(epochs.times)}
     return Activations.from_arrays(layers, system=system, items=names)
+
+
+def _sizes_of_kinds(data: npt.NDArray[np.floating], epochs: Any) -> npt.NDArray[np.float64]:
+    """For each channel of data (n_items, n_channels, n_times) the root mean square of all of its kind."""
+    same = ["channel"] * data.shape[1]
+    kinds = np.array(epochs.get_channel_types() if hasattr(epochs, "get_channel_types") else same)
+    sizes = np.ones(len(kinds))
+    for kind in set(kinds):
+        sizes[kinds == kind] = np.sqrt((data[:, kinds == kind] ** 2).mean()) or 1.0
+    return sizes

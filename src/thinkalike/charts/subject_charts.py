@@ -31,10 +31,8 @@ def scores_of_models(
     x = alt.X("model:N", sort=list(models), title=None, axis=alt.Axis(labelAngle=-40, labelLimit=160))
     scale = alt.Scale(zero=False)
     base = alt.Chart(data).encode(x=x)
-    band = (
-        alt.Chart(data.iloc[:1])
-        .mark_rect(color=theme.muted, opacity=0.25)
-        .encode(y=alt.Y("ceiling_lower:Q", title=label, scale=scale), y2="ceiling_upper:Q")
+    band = base.mark_rect(color=theme.muted, opacity=0.25).encode(
+        y=alt.Y("ceiling_lower:Q", title=label, scale=scale), y2="ceiling_upper:Q"
     )
     dots = (
         alt.Chart(subjects)
@@ -90,8 +88,10 @@ def scores_over_regions(
     )
     scale, width = alt.Scale(zero=False), max(360, 14 * len(regions))
     base = alt.Chart(data).encode(x=x)
-    first = base.transform_filter(alt.datum.model == models[0])
-    ceilings = first.mark_area(color=theme.muted, opacity=0.25).encode(
+    every = base.transform_aggregate(  # of models with other numbers of directions they may differ
+        ceiling_lower="min(ceiling_lower)", ceiling_upper="max(ceiling_upper)", groupby=["region"]
+    )
+    ceilings = every.mark_area(color=theme.muted, opacity=0.25).encode(
         y=alt.Y("ceiling_lower:Q", title=label, scale=scale), y2="ceiling_upper:Q"
     )
     bands = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q", color=color)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from thinkalike import provenance
 from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
@@ -28,7 +29,7 @@ from thinkalike.inference.over_subjects import (
     spread_of_noise,
 )
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
-from thinkalike.provenance import versions
+from thinkalike.measures import MEASURES
 from thinkalike.saving import RESULT, Kept, read_result, write_result
 from thinkalike.types import Facts
 from thinkalike.wording import listed, number, p_text
@@ -56,7 +57,9 @@ class GroupComparison(Kept):
     scores : (n_subjects, n_regions, n_rows)
     above : (n_subjects, n_regions, n_rows) how much better than chance: than the mean over other orders of
         the items; for "features" of τ_w of strengths. NaN where nothing says what chance gives
-    ceiling_lower, ceiling_upper : (n_regions,) means over subjects; NaN where the measure has none
+    ceiling_lower, ceiling_upper : (n_regions, n_rows) what models as good as other subjects reach, and as
+        good as can be: `settings["ceilings"]` says in which sense. The lower one is NaN where subjects are
+        too wide for one another
     p_items : (n_regions, n_rows) from other orders of the models' items, or of their features for "features"
     n_items : how many items there are
     kind : whether a larger score is more alike ("similarity") or less ("distance")
@@ -69,7 +72,7 @@ class GroupComparison(Kept):
         for few items, and for models that take many items for one
     threshold : (n_regions, n_rows) the mean score that 95 % of the orders stay below; optional
     untested : sentences that say why some rows or regions have no p
-    settings : what changed the numbers, by name
+    settings, versions : what changed the numbers, by name, and with which packages they were made
 
     Examples
     --------
@@ -104,6 +107,7 @@ class GroupComparison(Kept):
     threshold: Floats | None = field(default=None)
     untested: tuple[str, ...] = ()
     settings: Facts = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=provenance.versions)
 
     def __repr__(self) -> str:
         return (
@@ -134,6 +138,11 @@ class GroupComparison(Kept):
         said = list(self.untested)
         if len(self.subjects) < 2:
             said.append("There is one subject: nothing is known about others, and there are no ceilings.")
+        elif np.isnan(self.ceiling_lower).any():
+            said.append(
+                f"Ceilings are missing: {self.measure} of two subjects is not defined here, with so "
+                f"many units for {self.n_items} items. Use fewer of them (steps='pca:5'), or another measure."
+            )
         if not self.has_item_ranges:
             why = "only measures that do not move with the number of items have one (docs/certainty.md)"
             if self.measure == "features":
@@ -207,8 +216,6 @@ class GroupComparison(Kept):
         if over == "subjects" or self.has_item_ranges:
             low, high = self._range(mean, over)
         p_subjects = p_over_subjects(self.above)
-        upper = self.ceiling_upper[:, None] + np.zeros_like(mean)
-        lower = self.ceiling_lower[:, None] + np.zeros_like(mean)
         columns = {
             "region": np.repeat(np.array(self.regions, dtype=object), len(self.rows)),
             "model": [row_name(row) for row in self.rows] * len(self.regions),
@@ -216,8 +223,8 @@ class GroupComparison(Kept):
             "low": low.ravel(),
             "high": high.ravel(),
             "chance": self.chance.ravel(),
-            "ceiling_lower": lower.ravel(),
-            "ceiling_upper": upper.ravel(),
+            "ceiling_lower": self.ceiling_lower.ravel(),
+            "ceiling_upper": self.ceiling_upper.ravel(),
             "p_subjects": p_subjects.ravel(),
             "p_items": self.p_items.ravel(),
             "p_both": np.maximum(p_subjects, self.p_items).ravel(),
@@ -245,7 +252,7 @@ class GroupComparison(Kept):
             "regions": self.regions,
             "rows": self.rows,
             "settings": dict(self.settings),
-            "versions": versions(),
+            "versions": dict(self.versions),
             "result": write_result(self, folder / RESULT),
         }
         write_json(about, folder / "settings.json")
@@ -283,9 +290,8 @@ class GroupComparison(Kept):
 
     def _range(self, mean: Floats, over: str) -> tuple[Floats, Floats]:
         low, high = self._spread(over, lambda values: values).range(mean)
-        if self.measure == "features":  # τ_w lies in [−1, 1]
-            low, high = np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
-        return low, high
+        least, most = (-1.0, 1.0) if self.measure == "features" else MEASURES[self.measure].range
+        return np.clip(low, least, most), np.clip(high, least, most)
 
     def limits(self) -> pd.DataFrame:
         """A row per region and layer: what so few items can show, and how many would show the score found.

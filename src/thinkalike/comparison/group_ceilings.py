@@ -9,6 +9,8 @@ values make distances d that keep the triangle inequality, no model M whatever c
     mean_{s≠t} d(s, t) ≤ mean_{s≠t} [d(s, M) + d(t, M)] = 2 mean_s d(s, M)
 
 and where they are cosines of some vectors a_s, none has a mean above ‖Σ a_s‖ / S = √(mean of all s(s, t)).
+What compares directions is bounded by how many of them the model has (`group_directions`). Of all others the
+upper one is an estimate: each subject with all, itself among them, side by side.
 """
 
 from __future__ import annotations
@@ -19,22 +21,39 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from thinkalike.comparison.group_directions import BEST, ceilings_of_directions
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.over_subjects import Ceilings, ceilings
 from thinkalike.labels import Floats
+from thinkalike.measures.inputs import as_layer
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import FINISHES, PAIR_FORMS, pair_form
 
 Layers = Sequence[npt.NDArray[np.floating]]
 SIDE_BY_SIDE = ("mutual-knn",)
-"""Measures whose ceilings are of all subjects together, because simulations show that they hold. Those that
-gain from mere units, as Procrustes does, find the group nearer than the truth."""
+"""Measures whose lower ceiling, too, is of all other subjects together, because simulations show that it
+holds. Those that gain from mere units, as Procrustes does, find the group nearer than the truth."""
 RANKED = ("rsa", "rsa-cosine", "rsa-correlation")
+RHO_A = "rsa-rho-a"
+HELD_OUT = "regression-cv"
+_MEANS = "each subject with the mean of the others, and of all"
+_PAIRS = "subjects with one another"
+_TOGETHER = "each subject with all others side by side, and with all"
+_ESTIMATE = "the upper one is an estimate"
 WORDS = {
-    "mean subject": "each subject with the mean of the others, and of all",
-    "side by side": "each subject with all others side by side, and with all",
-    "bound": "subjects with one another; no model can be nearer than the upper one",
-    "lower": "subjects with one another; nothing but the range of the measure bounds what a model can reach",
+    "mean subject": f"{_MEANS}; no model can be above the upper one",
+    "mean ranks": f"{_MEANS}; {_ESTIMATE}, which a model that takes many pairs for equal can be a little "
+    "above",
+    "mean profile": f"{_MEANS}; {_ESTIMATE}, for another order of the features may be a little better",
+    "side by side": f"{_TOGETHER}; {_ESTIMATE}, as no bound is known",
+    "bound": f"{_PAIRS}; no model can be nearer than the upper one",
+    "directions": f"{_PAIRS}, by as many directions as the model has, with which none can be above the "
+    "upper one",
+    "held out": f"{_PAIRS}, by as many directions as the model has; {_ESTIMATE}, what they explain of the "
+    "direction that they share most, on the same items",
+    "range": f"{_PAIRS}; the upper one is the end of the range, as nothing below it bounds what a model can "
+    "reach",
+    "estimate": f"{_PAIRS}; {_ESTIMATE}, as no bound is known: each subject with all side by side",
 }
 """How ceilings were made → what they are"""
 
@@ -43,26 +62,48 @@ def way_of(measure: Measure) -> str:
     """How the ceilings of a measure are made: a key of `WORDS`."""
     if measure.name in SIDE_BY_SIDE:
         return "side by side"
-    if measure.name in PAIR_FORMS and measure.name not in FINISHES:
+    if measure.name in RANKED:
+        return "mean ranks"
+    if measure.name == RHO_A or (measure.name in PAIR_FORMS and measure.name not in FINISHES):
         return "mean subject"
-    return "lower" if measure.bound is None else "bound"
+    if measure.bound == "range":
+        return "range"
+    if measure.name in BEST:
+        return "held out" if measure.name == HELD_OUT else "directions"
+    return "estimate" if measure.bound is None else "bound"
 
 
-def measure_ceilings(measure: Measure, layers: Layers, names: Sequence[str]) -> Ceilings:
-    """The ceilings of subjects' layers (n_items, n_units); none for one subject, or for those too wide."""
-    unknown = np.full(len(layers), np.nan)
+def measure_ceilings(
+    measure: Measure, layers: Layers, models: Layers, names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """The lower and the upper ceiling (n_models,) of the mean score of subjects' layers (n_items, n_units).
+
+    NaN for one subject; the lower one also where subjects are too wide for one another, which a model need
+    not be.
+    """
     if len(layers) < 2:
-        return Ceilings(unknown, unknown)
+        return np.full(len(models), np.nan), np.full(len(models), np.nan)
+    if measure.name in BEST:
+        return ceilings_of_directions(measure, layers, models, names)
     way = way_of(measure)
-    if way == "side by side":
-        return side_by_side(measure, layers)
-    if way == "mean subject":
-        return _mean_subject(measure, layers, names)
+    if way in ("mean subject", "mean ranks"):
+        found = _mean_subject(measure, layers, names)
+    elif way == "side by side":
+        found = side_by_side(measure, layers)
+    else:
+        found = _one_another(measure, layers, names)
+    upper = measure.range[1] if way == "range" else found.upper.mean()
+    return np.full(len(models), found.lower.mean()), np.full(len(models), upper)
+
+
+def _one_another(measure: Measure, layers: Layers, names: Sequence[str]) -> Ceilings:
     try:
         among = measure.matrix(layers, names_a=names)
     except InvalidInput:  # subjects too wide for one another need not be too wide for a model
+        unknown = np.full(len(layers), np.nan)
         return Ceilings(unknown, unknown)
-    return between_subjects(among, measure.bound)
+    found = between_subjects(among, measure.bound)
+    return found._replace(upper=side_by_side(measure, layers).upper) if measure.bound is None else found
 
 
 def between_subjects(scores: Floats, bound: str | None) -> Ceilings:
@@ -88,15 +129,26 @@ def between_subjects(scores: Floats, bound: str | None) -> Ceilings:
     elif bound == "angle":
         upper = np.cos(np.arccos(np.clip(apart, -1, 1)).mean() / 2)
     elif bound == "cosine":
-        upper = np.sqrt(max(S + apart.sum(), 0.0)) / S
+        upper = _mean_length(apart, S)
+    elif bound == "root":
+        upper = np.sqrt(_mean_length(apart**2, S))
     else:
         upper = np.nan
     return Ceilings(lower, np.full(S, upper))
 
 
+def _mean_length(cosines: Floats, n: int) -> float:
+    """‖Σ a_s‖ / n of n unit vectors, from the cosines of every two."""
+    return float(np.sqrt(max(n + cosines.sum(), 0.0)) / n)
+
+
 def side_by_side(measure: Measure, layers: Layers) -> Ceilings:
-    """Each subject with all others, and with all: units together, the same sum of squares for everyone."""
-    centred = [X - X.mean(axis=0, dtype=float) for X in layers]
+    """Each subject with all others, and with all: units together, the same sum of squares for everyone.
+
+    Layers are centred, unless the measure asks where the origin is.
+    """
+    moved = "translation" in measure.invariances
+    centred = [X - X.mean(axis=0, dtype=float) if moved else X for X in layers]
     scaled = [X / max(float(np.linalg.norm(X)), 1e-300) for X in centred]
     everyone = np.concatenate(scaled, axis=1)
     others = [np.concatenate([*scaled[:s], *scaled[s + 1 :]], axis=1) for s in range(len(scaled))]
@@ -106,16 +158,23 @@ def side_by_side(measure: Measure, layers: Layers) -> Ceilings:
 
 
 def _mean_subject(measure: Measure, layers: Layers, names: Sequence[str]) -> Ceilings:
-    forms = [pair_form(measure.name, X, name) for X, name in zip(layers, names, strict=True)]
-    vectors = np.stack(
-        [np.concatenate([f.pairs, f.items if f.items is not None else []]) for f in forms]
-    ).astype(np.float64)
-    if measure.name not in RANKED:
+    vectors = np.stack([_vector(measure, X, name) for X, name in zip(layers, names, strict=True)])
+    if measure.name not in (*RANKED, RHO_A):
         return ceilings(vectors)
-    middle = (vectors.shape[1] + 1) / 2
-    return ceilings(rankdata(vectors, axis=1) - middle, pool=_unit_ranks)  # whole numbers: ties stay ties
+    P = vectors.shape[1]
+    untied = np.sqrt((P**3 - P) / 12)  # the length of ranks without ties
+
+    def pool(vector: Floats) -> Floats:
+        ranks = rankdata(vector) - (P + 1) / 2
+        return np.asarray(ranks / (untied if measure.name == RHO_A else np.linalg.norm(ranks)))
+
+    ranks = rankdata(vectors, axis=1) - (P + 1) / 2  # whole numbers: ties stay ties
+    return ceilings(ranks, pool=pool, length=untied if measure.name == RHO_A else None)
 
 
-def _unit_ranks(vector: Floats) -> Floats:
-    ranks = rankdata(vector) - (len(vector) + 1) / 2
-    return ranks / np.linalg.norm(ranks)
+def _vector(measure: Measure, X: npt.NDArray[np.floating], name: str) -> Floats:
+    """What the measure compares, over pairs of items."""
+    if measure.name == RHO_A:
+        return np.asarray(measure.prepare(as_layer(X, name), name))
+    form = pair_form(measure.name, X, name)
+    return np.concatenate([form.pairs, form.items if form.items is not None else []]).astype(np.float64)

@@ -54,8 +54,8 @@ def compare_by_features(
         tuple((one.system, layer) for one in systems for layer in one.layers),
         _taus(subjects, models),
         tested.above,
-        np.array([end.lower.mean() for end in ends]),
-        np.array([end.upper.mean() for end in ends]),
+        np.array([np.full(len(models), end.lower.mean()) for end in ends]),
+        np.array([np.full(len(models), end.upper.mean()) for end in ends]),
         tested.p_items,
         people[0].n_items,
         noisy=_noisy(ours, theirs, columns, seed),
@@ -65,7 +65,7 @@ def compare_by_features(
             **plan.settings,
             "features": list(kept),
             "p": "of τ_w of strengths: over subjects by Student's t, over items by relabelling",
-            "ceilings": WORDS["mean subject"],
+            "ceilings": WORDS["mean profile"],
         },
     )
 

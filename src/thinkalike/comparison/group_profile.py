@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from thinkalike import provenance
 from thinkalike.activations.conversion import as_stimuli
 from thinkalike.addresses import place
+from thinkalike.comparison.group import RANGES_OVER
 from thinkalike.comparison.group_scoring import group_of
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
 from thinkalike.files import write_json, write_tables
 from thinkalike.inference.over_subjects import BOTH, Spread, spread_of_folds
 from thinkalike.labels import Floats, Layer
-from thinkalike.provenance import versions
 from thinkalike.saving import RESULT, Kept, read_result, write_result
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Chart, Facts
-from thinkalike.wording import readable
+from thinkalike.wording import number, readable
+
+MOST_REGIONS, MOST_FEATURES = 8, 8
+"""Lines that are printed; all are in the tables"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +41,8 @@ class GroupProfile(Kept):
     scores : (n_subjects, n_regions) held-out ρ
     ceiling : (n_subjects, n_regions) the ρ that any features could reach, from halves of the units
     fold_importance, fold_scores : (n_folds, …) the same in each fold of the items, of which they are means
-    settings : what changed the numbers, by name
+    n_items : how many items there are
+    settings, versions : what changed the numbers, by name, and with which packages they were made
 
     Examples
     --------
@@ -57,13 +63,39 @@ class GroupProfile(Kept):
     ceiling: Floats = field()
     fold_importance: Floats = field()
     fold_scores: Floats = field()
+    n_items: int
     settings: Facts = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=provenance.versions)
 
     def __repr__(self) -> str:
         return (
             f"GroupProfile({len(self.subjects)} subjects, {len(self.regions)} regions, "
             f"{len(self.features)} features)"
         )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"What {len(self.subjects)} subjects are organised by, {self.n_items} items"
+        over = self.widest
+        table = self.table(over=over)
+        for _, row in self.region_table(over=over)[:MOST_REGIONS].iterrows():
+            ceiling = f", ceiling {number(row['ceiling'])}" if np.isfinite(row["ceiling"]) else ""
+            yield f"  {row['region']}: ρ {_with_range(row, 'score')}{ceiling}"
+            here = table[table["region"] == row["region"]].sort_values("importance", ascending=False)
+            for _, one in here[:MOST_FEATURES].iterrows():
+                yield f"    {readable(one['feature'])} {_with_range(one, 'importance')}"
+            if len(here) > MOST_FEATURES:
+                yield f"    … and {len(here) - MOST_FEATURES} more in table()"
+        if len(self.regions) > MOST_REGIONS:
+            yield f"  … and {len(self.regions) - MOST_REGIONS} more regions in table()"
+        yield f"Means over subjects; ranges of 95 % over {RANGES_OVER[over]}."
+
+    @property
+    def widest(self) -> str:
+        """What the widest ranges there are speak of: "both", or "subjects" if folds share their items."""
+        return "subjects" if self.settings.get("folds_over") == "pairs" else BOTH
 
     def table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region and feature: the mean importance with its 95 % range.
@@ -117,7 +149,7 @@ class GroupProfile(Kept):
             "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
             "subjects": self.subjects,
             "settings": dict(self.settings),
-            "versions": versions(),
+            "versions": dict(self.versions),
             "result": write_result(self, folder / RESULT),
         }
         write_json(about, folder / "settings.json")
@@ -136,6 +168,10 @@ class GroupProfile(Kept):
         data = data.assign(name=data.pop("feature").map(readable), panel=data["panel"].map(str))
         title = f"{len(self.subjects)} subjects, ranges over {over}"
         return range_figure(data, label="importance", title=title, theme=theme)
+
+
+def _with_range(row: pd.Series, name: str) -> str:
+    return f"{number(row[name])} ({number(row['low'])} to {number(row['high'])})"
 
 
 def profile_group(
@@ -186,5 +222,6 @@ def profile_group(
         np.stack([unknown if one.diagnostics is None else one.diagnostics.ceiling for one in made]),
         np.stack([one.importance.swapaxes(0, 1) for one in made], axis=1),
         np.stack([one.scores.T for one in made], axis=1),
+        people[0].n_items,
         plan.settings,
     )

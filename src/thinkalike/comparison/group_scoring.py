@@ -90,6 +90,8 @@ def compare_with_group(
     shown = None if stimuli is None else as_stimuli(stimuli)
     people = group_of(subjects)
     named = named_systems(models)
+    if not named:
+        raise InvalidInput("No model was given: give at least one, or profile the group (profile_group).")
     check_extraction(extraction, named.values())
     systems = [_model(one, name, shown, extraction) for name, one in named.items()]
     _check_items(people[0], systems, shown)
@@ -158,7 +160,7 @@ def _by_geometry(
         if kept:
             found = left_out_matrices(measure.name, [*layers, *models], kept, seed=seed)
             without.append(found.values[:, : len(people), len(people) :])
-        ends.append(measure_ceilings(measure, layers, called))
+        ends.append(measure_ceilings(measure, layers, models, called))
     return GroupComparison(
         measure.name,
         tuple(one.system for one in people),
@@ -166,8 +168,8 @@ def _by_geometry(
         rows,
         np.stack(scores, axis=1),
         np.stack(above, axis=1),
-        np.array([end.lower.mean() for end in ends]),
-        np.array([end.upper.mean() for end in ends]),
+        np.stack([lower for lower, _ in ends]),
+        np.stack([upper for _, upper in ends]),
         np.stack(p_items),
         n_items,
         kind=measure.kind,
@@ -206,6 +208,8 @@ def group_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activatio
     if isinstance(subjects, Activations):
         subjects = [subjects]
     named = named_systems(subjects)
+    if not named:
+        raise InvalidInput("No subject was given: give at least one.")
     people = [_regions(as_activations(one, name), name) for name, one in named.items()]
     first = people[0]
     if first.n_items < 3:

@@ -167,20 +167,23 @@ class Ceilings(NamedTuple):
     upper: Floats
 
 
-def ceilings(vectors: Floats, *, pool: Callable[[Floats], Floats] | None = None) -> Ceilings:
+def ceilings(
+    vectors: Floats, *, pool: Callable[[Floats], Floats] | None = None, length: float | None = None
+) -> Ceilings:
     """Noise ceilings (Nili et al. 2014) of scores that are cosines between vectors (n_subjects, P).
 
     Parameters
     ----------
     vectors : their sum is what the subjects share, so that all should be of about the same length
     pool : function of the mean vector (P,) → unit vector, as ranks need it; by default its direction
+    length : of every vector, for scores that are inner products; by default each has its own
     """
     S = len(vectors)
     if S < 2:
         raise InvalidInput(f"There is {S} subject: a noise ceiling needs two or more.")
     direct = _direction if pool is None else pool
     total = vectors.sum(axis=0)
-    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    units = vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) if length is None else length)
     upper = units @ direct(total)
     lower = np.array([unit @ direct(total - v) for unit, v in zip(units, vectors, strict=True)])
     return Ceilings(lower, upper)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 from thinkalike.measures import distance_correlation, inputs, neighbours, rdms, topology
 from thinkalike.measures.inputs import Layer
@@ -77,6 +78,7 @@ _WHOLE_MATRICES = [
         kind="similarity",
         range=(0.0, 1.0),
         invariances=SHAPE,
+        bound="root",
         cost="n²d",
         reference="Székely et al. 2007",
         question="Does either layer depend on the other, in any way? Rises with units per item.",
@@ -126,6 +128,10 @@ _OF_NEIGHBOURS = {
     "lcs": ("Huh et al. 2024", "How long a list of neighbours is in the same order in both layers, over 10?"),
     "cycle": ("Huh et al. 2024", "Is an item an X-neighbour of one of its own Y-neighbours?"),
 }
+_BOUNDS: dict[str, Literal["share", "range"]] = {
+    **dict.fromkeys(("mutual", "jaccard", "lcs"), "share"),
+    "cycle": "range",  # a layer may do better with others than with itself
+}
 
 
 def _of_neighbours(kind: str, *, cosine: bool) -> Measure:
@@ -137,7 +143,7 @@ def _of_neighbours(kind: str, *, cosine: bool) -> Measure:
         kind="similarity",
         range=(0.0, 1.0),
         invariances=ANGLES if cosine else SHAPE,
-        bound="share" if kind in ("mutual", "jaccard", "lcs") else None,
+        bound=_BOUNDS.get(kind),
         symmetric=kind != "cycle",
         best_when_equal=kind != "cycle",
         cost="n²d",

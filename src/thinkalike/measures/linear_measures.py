@@ -94,6 +94,7 @@ _CCA = [
         invariances=frozenset({"translation", "scale", "permutation"}),
         of_second=LINEAR,
         symmetric=False,
+        bound="range",
         cost="nd² + d³",
         reference="Morcos et al. 2018",
         question="The same, weighted by how much of X each direction accounts for.",

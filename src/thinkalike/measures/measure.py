@@ -55,10 +55,12 @@ class Measure:
     metric : bool, default False
         Whether it is symmetric, 0 only for layers that are equal up to the invariances, and keeps the
         triangle inequality.
-    bound : {"distance", "share", "angle", "cosine"} or None
+    bound : {"distance", "share", "angle", "cosine", "root", "range"} or None
         What the values are, as far as that bounds how near one layer can be to several others: a distance
         that keeps the triangle inequality; 1 − such a distance; the cosine of such an angle; the cosine of
-        two vectors, one of each layer. "distance" for every metric; None if nothing of the kind is known.
+        two vectors, one of each layer, or the root of one; "range" if nothing but the range bounds it, as
+        where a layer that holds all units of others has the best value with each. "distance" for every
+        metric; None if nothing of the kind is known.
     symmetric : bool, default True
         Whether (X, Y) and (Y, X) give the same number.
     best_when_equal : bool, default True
@@ -112,7 +114,7 @@ class Measure:
     reference: str
     question: str
     metric: bool = False
-    bound: Literal["distance", "share", "angle", "cosine"] | None = None
+    bound: Literal["distance", "share", "angle", "cosine", "root", "range"] | None = None
     symmetric: bool = True
     best_when_equal: bool = True
     matches_items: bool = True

@@ -15,6 +15,7 @@ _UNITS = [
         kind="similarity",
         range=(-1.0, 1.0),
         invariances=SHAPE - {"rotation"},
+        bound="range",
         cost="nd² + d³",
         reference="Li et al. 2016",
         question="How well do units correlate, each with one of the other layer?",

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from thinkalike.comparison.chart_tables import measure_name
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.group import GroupComparison
+from thinkalike.comparison.group_profile import GroupProfile
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.measures import MEASURES
-from thinkalike.pairs.preprocessing import describe_steps
-from thinkalike.types import Facts
+from thinkalike.report.group_methods import group_methods, group_profile_methods
+from thinkalike.report.methods_parts import (
+    encoding_text,
+    layers_text,
+    references,
+    settings_text,
+    steps_text,
+    text_of,
+)
 from thinkalike.wording import listed
 
-DISTANCES = {
-    "euclidean": "squared Euclidean distance",
-    "cosine": "cosine distance",
-    "correlation": "correlation distance",
-    "zscored": "squared Euclidean distance of z-scored units",
-    "whitened": "squared Euclidean distance of whitened units",
-}
-IMPORTANCES = {
-    "expected": "the drop in ρ expected when its differences are permuted over pairs",
-    "permutation": "the mean drop in ρ when its differences are permuted over pairs",
-    "stimuli": "the mean drop in ρ when its values are permuted over items",
-    "drop": "the drop in ρ when the model is fitted without it",
-    "shapley": "its Shapley value for ρ",
-    "conditional": "the drop in ρ when it is permuted given the other features",
-}
-REFERENCES = {
-    "thinkalike": "The thinkalike contributors. thinkalike {version}. Apache-2.0.",
-    "salle": "Salle, J., Jalouzot, L., Lan, N., Chemla, E., & Lakretz, Y. (2024). What makes two language "
-    "models think alike? arXiv:2406.12620.",
-    "vigna": "Vigna, S. (2015). A weighted correlation index for rankings with ties. WWW.",
-    "rsa": "Kriegeskorte, N., Mur, M., & Bandettini, P. (2008). Representational similarity analysis. "
-    "Frontiers in Systems Neuroscience 2:4.",
-    "bh": "Benjamini, Y., & Hochberg, Y. (1995). Controlling the false discovery rate. Journal of the Royal "
-    "Statistical Society B 57, 289–300.",
-}
 
-
-def methods_text(comparison: Comparison) -> str:
+def methods_text(result: Comparison | GroupComparison | GroupProfile) -> str:
     """What was done in a comparison, as sentences for a paper and a list of what to cite.
 
     Parameters
     ----------
-    comparison : of `compare`, or loaded from a run directory.
+    result : of `compare`, `compare_with_group` or `profile_group`, or loaded from where it was saved.
 
     Returns
     -------
@@ -62,18 +43,21 @@ def methods_text(comparison: Comparison) -> str:
     >>> text.splitlines()[0]
     '## Methods'
     """
+    if isinstance(result, GroupComparison):
+        return group_methods(result)
+    if isinstance(result, GroupProfile):
+        return group_profile_methods(result)
     parts = (
-        _shown(comparison),
-        _systems(comparison),
-        _steps(comparison),
-        _encoding(comparison),
-        _likeness(comparison),
-        _geometry(comparison),
-        _certainty(comparison),
-        _settings(comparison),
+        _shown(result),
+        _systems(result),
+        steps_text(result.settings),
+        encoding_text(result.settings),
+        _likeness(result),
+        _geometry(result),
+        _certainty(result),
+        settings_text(result.settings, result.versions),
     )
-    cited = "\n".join(f"- {line}" for line in _references(comparison))
-    return "## Methods\n\n" + "\n\n".join(part for part in parts if part) + f"\n\n## References\n\n{cited}\n"
+    return text_of(parts, _references(result))
 
 
 def _shown(comparison: Comparison) -> str:
@@ -90,47 +74,13 @@ def _shown(comparison: Comparison) -> str:
 
 
 def _systems(comparison: Comparison) -> str:
-    said = [f"{name} ({len(profile.layers)} layers)" for name, profile in comparison.profiles.items()]
+    said = [layers_text(name, len(profile.layers)) for name, profile in comparison.profiles.items()]
     untrained = (
         " Copies of the same architectures with random weights were shown the same items."
         if comparison.controls is not None
         else ""
     )
     return f"**Systems.** {listed(said)}.{untrained}"
-
-
-def _steps(comparison: Comparison) -> str:
-    steps = tuple(comparison.settings.get("steps", ()))
-    if not steps:
-        return ""
-    return (
-        f"**Preprocessing.** Vectors went through these steps: {describe_steps(steps)}. For encoding models "
-        "each step was fitted on the items of the training folds, for geometric measures on all items."
-    )
-
-
-def _encoding(comparison: Comparison) -> str:
-    settings = comparison.settings
-    distance = DISTANCES.get(str(settings.get("distance")), str(settings.get("distance")))
-    weights = (
-        "a positive semi-definite matrix of weights (interactions of features included)"
-        if settings.get("interactions")
-        else "non-negative weights, one for each feature"
-    )
-    importance = IMPORTANCES.get(str(settings.get("importance")), str(settings.get("importance")))
-    return (
-        "**Encoding models.** For each layer a metric-learning encoding model (Salle et al. 2024) predicted "
-        f"the {distance} between two items from the features in which they differ, by least squares with "
-        f"{weights}, and an intercept; the ridge penalty was {_alpha(settings)}. Models were fitted and "
-        f"scored in {settings.get('n_folds')} folds over {settings.get('folds_over')}; the score is "
-        "Spearman's ρ of predicted and true distances in held-out folds. The importance of a feature was "
-        f"{importance}."
-    )
-
-
-def _alpha(settings: Facts) -> str:
-    alpha = settings.get("alpha")
-    return "chosen on inner folds" if alpha == "cv" else f"{alpha}"
 
 
 def _likeness(comparison: Comparison) -> str:
@@ -166,24 +116,8 @@ def _certainty(comparison: Comparison) -> str:
     return f"**Certainty.** {' '.join(said)}" if said else ""
 
 
-def _settings(comparison: Comparison) -> str:
-    settings = "; ".join(f"{name}: {_value(value)}" for name, value in comparison.settings.items())
-    versions = ", ".join(f"{name} {version}" for name, version in comparison.versions.items())
-    return f"**Settings.** {settings}. **Versions.** {versions}."
-
-
-def _value(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_value(one)}" for name, one in value.items()) or "as by default"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_value, value))
-    return str(value)
-
-
 def _references(comparison: Comparison) -> list[str]:
     """What every comparison rests on, and what its measures cite."""
-    version = comparison.versions.get("thinkalike", "")
     wanted = ["thinkalike", "salle", "vigna", *(["rsa"] if "rsa" in comparison.matrices else []), "bh"]
-    cited = [REFERENCES[name].format(version=version) for name in wanted]
     others = [name for name in comparison.matrices if name in MEASURES and name != "rsa"]
-    return cited + [f"{measure_name(name)}: {MEASURES[name].reference}." for name in others]
+    return references(wanted, others, comparison.versions)
