@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -256,11 +258,22 @@ def test_failures_are_told_by_name() -> None:
         raise_failures({"b": "no such file."}, 3)
 
 
-def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thinkalike.parallel.SCHEDULER_SECONDS", 0.2)
-    refused = pytest.raises(InvalidInput, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9")
-    with refused, dask_client("tcp://127.0.0.1:9"):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nowhere.invalid:1", "nowhere"])
+def test_nobody_listens_where_a_scheduler_should_be(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client is asked, which would try again and again."""
+    monkeypatch.setattr("distributed.Client", lambda *_, **__: pytest.fail("a client was made"))
+    refused = pytest.raises(InvalidInput, match=f"No Dask scheduler answers at {re.escape(address)} ")
+    with refused, dask_client(address):
         pass
+
+
+def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Someone listens, and says nothing."""
+    monkeypatch.setattr("thinkalike.parallel.SCHEDULER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(InvalidInput, match="No Dask scheduler answers"), dask_client(address):
+            pass
 
 
 @pytest.mark.filterwarnings("default")  # of the engine
