@@ -11,6 +11,7 @@ import pytest
 import thinkalike as ta
 from tests.engines import Weighed, dask, files, jobs, processes, threads
 from thinkalike.activations.writer import Writer
+from thinkalike.comparison import layerpass
 from thinkalike.errors import InvalidInput, StoreError, WorkFailed
 from thinkalike.parallel import WORK
 from thinkalike.stimuli.table import Stimuli
@@ -52,7 +53,9 @@ def results(run: Path) -> dict[str, bytes]:
     return {name: data for name, data in files(run).items() if name.startswith("tables") or "profile" in name}
 
 
+@pytest.mark.parametrize("controls", [None, pytest.param("untrained", marks=pytest.mark.whole_runs)])
 def test_one_model_after_the_other(
+    controls: str | None,
     two_models: dict[str, str],
     small_stimuli: Stimuli,
     tmp_path: Path,
@@ -60,15 +63,15 @@ def test_one_model_after_the_other(
 ) -> None:
     """Also their untrained copies; and again, when a later call needs the vectors of all."""
     kept, gone, later = (tmp_path / name for name in ("kept", "gone", "later"))
-    asked: dict[str, Any] = {**OPTIONS, "controls": "untrained"}
+    asked: dict[str, Any] = {**OPTIONS, "controls": controls}
     ta.compare(two_models, small_stimuli, out=kept, **asked)
-    assert most_at_once(kept) == len(with_vectors(kept)) == 22
+    assert most_at_once(kept) == len(with_vectors(kept)) == (2 if controls is None else 22)
     ta.compare(two_models, small_stimuli, out=gone, keep="profiles", **asked)
     assert most_at_once(gone) == 1
     assert with_vectors(gone) == set()
     assert results(gone) == results(kept)
     assert not (gone / WORK).exists()
-    ta.compare(two_models, small_stimuli, out=later, keep="profiles", **OPTIONS)
+    ta.compare(two_models, small_stimuli, out=later, keep="profiles", resamples=3, null=11)
     ta.compare(two_models, small_stimuli, out=later, keep="profiles", **asked)
     assert most_at_once(later) == 1
     assert files(later) == files(gone)
@@ -148,9 +151,15 @@ def fail(_: object) -> None:
     raise StoreError("There is no room.")
 
 
-def test_the_last_look(two_models: dict[str, str], small_stimuli: Stimuli, tmp_path: Path) -> None:
-    """It sees the vectors, the profile and the way in which the model was read; a failure deletes nothing."""
-    seen = []
+def test_the_last_look(
+    two_models: dict[str, str], small_stimuli: Stimuli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees the vectors, the profile and the way in which the model was read. A failure deletes nothing,
+    and what was fitted before it is not fitted again."""
+    seen: list[tuple[object, ...]] = []
+    examined = []
+    real = layerpass.examine_layer
+    monkeypatch.setattr(layerpass, "examine_layer", lambda *given: examined.append(1) or real(*given))
 
     def look(one: Any) -> None:
         assert one.activations[1].shape == (len(small_stimuli), 16)
@@ -162,8 +171,10 @@ def test_the_last_look(two_models: dict[str, str], small_stimuli: Stimuli, tmp_p
     with pytest.raises(StoreError, match="There is no room"):
         ta.compare(two_models, small_stimuli, out=tmp_path / "run", **{**asked, "last_look": fail})
     assert with_vectors(tmp_path / "run") == {"tiny-bert"}
+    assert len(examined) == 3
     made = ta.compare(two_models, small_stimuli, out=tmp_path / "run", **asked)
     assert seen == expected
+    assert len(examined) == 6
     ta.compare(two_models, small_stimuli, out=tmp_path / "run", **asked)
     assert seen == expected  # nothing was there to be looked at
     ta.compare(two_models, small_stimuli, out=tmp_path / "cka", measures="cka", **asked)

@@ -139,12 +139,13 @@ class Gathering:
     def extract_ahead(self, models: Mapping[str, System], *, copies: bool) -> None:
         """Have workers, if there are any, read all models; what follows then finds the stores."""
         engine = engine_for("extract")
-        if engine is None or not models:
+        if engine is None:
             return
         from thinkalike.comparison.tasks import extract_on_workers
 
         lacking = [one for one in self.to_read(models, copies=copies) if not _is_read(one)]
-        extract_on_workers(engine, self.stimuli, lacking, None if self.run is None else self.run.root)
+        if lacking:
+            extract_on_workers(engine, self.stimuli, lacking, None if self.run is None else self.run.root)
 
     def to_read(self, models: Mapping[str, System], *, copies: bool) -> list[ToRead]:
         """All models, then their untrained copies if wanted."""

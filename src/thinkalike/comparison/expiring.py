@@ -122,11 +122,13 @@ def _look_and_expire(task: ModelTask, stimuli: Stimuli, look: Look, *, threads: 
     looking = partial(look_and_leave, look, activations, task.of_layers(activations.layers))
     told = f"Looking at {task.system}"
     found = list(stream_in_order(looking, activations.layers, description=told, threads=threads))
-    if task.last_look is not None and task.is_compared:
-        profile = run.profile(task.system, look.plan.settings)
-        if task.profile or profile is None:
-            examined = [one.examined for one in found if one.examined is not None]
-            profile = collect_profile(activations, stimuli, look.plan, examined)
+    plan = look.plan if task.is_compared else look.bare
+    profile = None if task.profile else run.profile(task.system, plan.settings)
+    if task.profile:  # kept at once: whoever is stopped later need not fit it again
+        examined = [one.examined for one in found if one.examined is not None]
+        profile = collect_profile(activations, stimuli, plan, examined)
+        run.save_profile(profile)
+    if task.last_look is not None and task.is_compared and profile is not None:
         folder = run.folder(task.system)
         task.last_look(LookedOver(activations, profile, task.model, task.options, folder))
     expire(task.store)
