@@ -10,7 +10,7 @@ import pytest
 import thinkalike as ta
 from tests.engines import threads
 from thinkalike.cli.boundary import run as run_command
-from thinkalike.populations import leave_fingerprint, reference
+from thinkalike.populations import leave_fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 
@@ -45,14 +45,7 @@ def test_workers_leave_them(measures: Any, alone: dict[str, bytes], tmp_path: Pa
     assert left(tmp_path / "run") == alone
 
 
-def test_of_whole_sentences(tmp_path: Path) -> None:
-    """Their embeddings are part of the run, and of no fingerprint."""
-    ta.compare(MODELS, reference("sentences-1"), out=tmp_path / "run", **LEAVING)
-    expected = ta.fingerprint(MODELS[0], "sentences-1").save(tmp_path / "alone").read_bytes()
-    assert left(tmp_path / "run")[MODELS[0]] == expected
-
-
-@pytest.mark.parametrize("options", [{"resamples": 0}, {"distance": "cosine"}], ids=str)
+@pytest.mark.parametrize("options", [{"resamples": 0}, {"resamples": 2, "distance": "cosine"}], ids=str)
 def test_none_with_other_settings(options: dict[str, Any], tmp_path: Path) -> None:
     ta.compare(MODELS, out=tmp_path / "run", **{**LEAVING, **options})
     assert left(tmp_path / "run") == {}

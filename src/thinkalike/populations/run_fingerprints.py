@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from thinkalike.comparison.expiring import LookedOver
-from thinkalike.populations.fingerprinting import facts_of, fingerprint, fingerprint_of, is_usual, telling
+from thinkalike.populations.fingerprinting import facts_of, fingerprint_of, is_usual
 from thinkalike.populations.reference_sets import name_of_digest
 
 FINGERPRINT = "fingerprint.npz"
@@ -28,10 +28,5 @@ def leave_fingerprint(seen: LookedOver) -> None:
     name = name_of_digest(seen.profile.stimuli_digest)
     if name is None or not is_usual(seen.profile):
         return
-    found = telling(seen.activations, name)
     facts = {} if seen.model is None else facts_of(seen.model, seen.options)
-    if found.layers == seen.profile.layers:
-        made = fingerprint_of(found, seen.profile, name, facts)
-    else:
-        made = fingerprint(found, name, facts=facts)
-    made.save(seen.folder / FINGERPRINT)
+    fingerprint_of(seen.activations, seen.profile, name, facts).save(seen.folder / FINGERPRINT)
