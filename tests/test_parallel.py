@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -265,15 +264,6 @@ def test_nobody_listens_where_a_scheduler_should_be(address: str, monkeypatch: p
     refused = pytest.raises(InvalidInput, match=f"No Dask scheduler answers at {re.escape(address)} ")
     with refused, dask_client(address):
         pass
-
-
-def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Someone listens, and says nothing."""
-    monkeypatch.setattr("thinkalike.parallel.SCHEDULER_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(InvalidInput, match="No Dask scheduler answers"), dask_client(address):
-            pass
 
 
 @pytest.mark.filterwarnings("default")  # of the engine
