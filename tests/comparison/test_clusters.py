@@ -269,5 +269,5 @@ def test_the_scheduler_is_restarted(
 
 def test_the_docs_say_how_many_workers_are_killed() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
-    kills = sum(map(len, MOMENTS)) + len(EXPIRING) + len([IN_TRAINING])
+    kills = sum(map(len, MOMENTS)) + len([IN_TRAINING])
     assert page.count(f"| {kills} | {kills} | 0 | 0 |") == 2  # own processes, and Dask
