@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -256,10 +257,12 @@ def test_failures_are_told_by_name() -> None:
         raise_failures({"b": "no such file."}, 3)
 
 
-def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thinkalike.parallel.SCHEDULER_SECONDS", 0.2)
-    refused = pytest.raises(InvalidInput, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9")
-    with refused, dask_client("tcp://127.0.0.1:9"):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nowhere.invalid:1", "nowhere"])
+def test_nobody_listens_where_a_scheduler_should_be(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client is asked, which would try again and again."""
+    monkeypatch.setattr("distributed.Client", lambda *_, **__: pytest.fail("a client was made"))
+    refused = pytest.raises(InvalidInput, match=f"No Dask scheduler answers at {re.escape(address)} ")
+    with refused, dask_client(address):
         pass
 
 

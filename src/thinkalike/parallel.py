@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 import tempfile
 import threading
 from collections import deque
@@ -41,7 +42,8 @@ Kind = Literal["extract", "fit"]
 
 WORK = "work"
 """The folder of a run directory in which tasks leave what is too large for a message"""
-SCHEDULER_SECONDS = 10
+KNOCK_SECONDS, SCHEDULER_SECONDS = 3, 10
+"""For someone to listen at the address of a scheduler, and for a scheduler to answer there"""
 TRIES = 3
 """How often a task is sent out if its worker dies, or the store fails"""
 
@@ -128,6 +130,7 @@ def dask_client(address: str) -> Iterator[Engine]:
     except ImportError as error:
         raise MissingExtra.needed("distributed", "dask") from error
     try:
+        _knock(address)
         client = Client(address, timeout=SCHEDULER_SECONDS)
     except (OSError, ValueError) as error:  # a timeout is one of the former
         raise InvalidInput(
@@ -136,6 +139,15 @@ def dask_client(address: str) -> Iterator[Engine]:
         ) from error
     with client:
         yield client
+
+
+def _knock(address: str) -> None:
+    """Raise at once if nobody listens at an address of the network: a client would try again and again."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    kind, rest = parse_address(address)
+    if kind in ("tcp", "tls"):
+        socket.create_connection(parse_host_port(rest), timeout=KNOCK_SECONDS).close()
 
 
 def cores() -> int:

@@ -21,6 +21,7 @@ from tests.engines import OPTIONS, dask, files, processes
 from tests.waiting import until
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison import profiling
+from thinkalike.comparison.expiring import look_and_expire
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
 from thinkalike.parallel import guarded
 from thinkalike.stimuli.table import Stimuli
@@ -82,6 +83,10 @@ MOMENTS = (
     ),
 )
 """Of two runs"""
+EXPIRING = (
+    Moment("look at a model", look_and_expire, CALL, "diagnose", 2),
+    Moment("delete the vectors of a model", look_and_expire, "os.remove", "activations.zarr/layers", 2),
+)
 IN_TRAINING = Moment("stitch", stitch_layers, "os.rename", "unfinished", 2)
 
 
@@ -140,6 +145,20 @@ def test_workers_that_are_killed_in_the_middle(
             ta.compare(two_models, small_stimuli, out=tmp_path / "run", **OPTIONS)
     assert deadly.killed() == [moment.name for moment in moments]
     assert files(tmp_path / "run") == files(run_here)
+
+
+@pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)
+def test_workers_that_are_killed_before_the_vectors_are_gone(
+    engine: Any, two_models: dict[str, str], small_stimuli: Stimuli, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"resamples": 3, "null": 10, "keep": "profiles"}
+    with engine(tmp_path) as own:
+        deadly = Deadly(own, EXPIRING, tmp_path)
+        with ta.workers(deadly):
+            ta.compare(two_models, small_stimuli, out=tmp_path / "run", **options)
+    assert deadly.killed() == [moment.name for moment in EXPIRING]
+    ta.compare(two_models, small_stimuli, out=tmp_path / "here", **options)
+    assert files(tmp_path / "run") == files(tmp_path / "here")
 
 
 @pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import thinkalike as ta
-from tests.engines import OPTIONS, dask, files, processes, threads
+from tests.engines import OPTIONS, dask, files, jobs, processes, threads
 from tests.object_store import ObjectStore
 from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison.comparison import Comparison
@@ -30,7 +30,7 @@ def unlike(folder: Path, address: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "engine",
-    [threads, *(pytest.param(one, marks=pytest.mark.whole_runs) for one in (processes, dask))],
+    [threads, *(pytest.param(one, marks=pytest.mark.whole_runs) for one in (processes, dask, jobs))],
     ids=lambda engine: engine.__name__,
 )
 def test_the_same_bytes_on_every_engine(

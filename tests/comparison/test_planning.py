@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ def test_steps_and_disk_are_those_of_the_run(
     frame = planned.to_frame().set_index("step")
     assert list(frame.index) == [
         "keeping activations",
+        "folds, resamples and pairs",
         "looking at layers",
         "matrices, tests and maps",
         "measure cka",
@@ -55,6 +57,7 @@ def test_models_are_measured_and_profiles_and_extraction_are_planned_alone(words
     of_profile = ta.plan("nano-gelu-3l", words, work="profile", resamples=2, extraction={"pooling": "mean"})
     assert [(step.name, step.tasks) for step in of_profile.steps] == [
         ("reading models", 1),
+        ("folds, resamples and pairs", 1),
         ("looking at layers", 4),
     ]
     of_extraction = ta.plan(["nano-gelu-3l"], words, work="extract")
@@ -63,6 +66,22 @@ def test_models_are_measured_and_profiles_and_extraction_are_planned_alone(words
     assert step.disk == 4 * found.n_items * sum(found.n_units)
     assert step.seconds is not None
     assert step.seconds > 0
+
+
+def test_what_is_made_once_for_all_layers_counts(
+    words: ta.Stimuli, arrays: dict[str, dict[int, np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, make = [0.0], plan_profiles
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        clock[0] += 7.0
+        return make(*given, **named)
+
+    monkeypatch.setattr(planning.time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(planning, "plan_profiles", slowly)
+    for work in ("compare", "profile"):
+        planned = ta.plan(arrays, words, work=work).to_frame().set_index("step")
+        assert planned.loc["folds, resamples and pairs", "seconds"] == 7.0
 
 
 def test_the_guess_from_the_configuration_knows_layers_and_widths(words: ta.Stimuli) -> None:

@@ -121,8 +121,9 @@ def compare(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="What stays in the run directory: activations, or profiles, the vectors being deleted when "
-            "nothing needs them any more.",
+            help="What stays in the run directory: activations; or profiles, and fingerprints if the "
+            "sentences and settings are the default ones. The vectors of each model are then deleted when "
+            "it has been looked at.",
             show_default="activations",
         ),
     ] = None,
@@ -181,6 +182,10 @@ def run_comparison(
     from thinkalike.comparison import compare as run
     from thinkalike.comparison.cautions import CautionWarning
 
+    if options.get("keep") == "profiles":
+        from thinkalike.populations import leave_fingerprint
+
+        options["last_look"] = leave_fingerprint
     before = _bytes_of(out / "run.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)  # they are in the closing words

@@ -39,6 +39,20 @@ def models_among(named: Mapping[str, System]) -> list[str]:
     ]
 
 
+def can_go_apart(named: Mapping[str, System], extraction: Mapping[str, object]) -> bool:
+    """Whether each system can be looked at before the next is read, where it was read.
+
+    So it is with models of which every item has a row (which it is before all have been read is not known of
+    those that `drop_first` leaves out), unless only the fitting is to be done elsewhere.
+    """
+    looked_at_elsewhere = engine_for("fit") is not None and engine_for("extract") is None
+    return (
+        not looked_at_elsewhere
+        and len(models_among(named)) == len(named)
+        and not extraction.get("drop_first")
+    )
+
+
 def check_settings(
     settings: Mapping[str, object],
     extraction: Mapping[str, object] | None,
@@ -77,6 +91,25 @@ def check_systems(
 
 
 @dataclass(frozen=True)
+class ToRead:
+    """A model that is to be read.
+
+    Attributes
+    ----------
+    out
+        The store that its answers go to; None for the cache.
+    is_copy
+        Whether it has random weights.
+    """
+
+    system: str
+    model: str
+    out: Path | None
+    options: Mapping[str, Any]
+    is_copy: bool = False
+
+
+@dataclass(frozen=True)
 class Gathering:
     """How a system becomes activations."""
 
@@ -106,16 +139,28 @@ class Gathering:
     def extract_ahead(self, models: Mapping[str, System], *, copies: bool) -> None:
         """Have workers, if there are any, read all models; what follows then finds the stores."""
         engine = engine_for("extract")
-        if engine is None or not models:
+        if engine is None:
             return
         from thinkalike.comparison.tasks import extract_on_workers
 
-        wanted = [(name, str(model), self._place(name), self.extraction) for name, model in models.items()]
+        lacking = [one for one in self.to_read(models, copies=copies) if not _is_read(one)]
+        if lacking:
+            extract_on_workers(engine, self.stimuli, lacking, None if self.run is None else self.run.root)
+
+    def to_read(self, models: Mapping[str, System], *, copies: bool) -> list[ToRead]:
+        """All models, then their untrained copies if wanted."""
+        wanted = [
+            ToRead(name, str(model), self._place(name), self.extraction) for name, model in models.items()
+        ]
         for name, model in models.items() if copies else ():
             for copy, options in self._draws(name).items():
-                wanted.append((copy, str(model), self._place(copy), {**self.extraction, **options}))
-        wanted = [one for one in wanted if one[2] is None or not is_complete(one[2])]
-        extract_on_workers(engine, self.stimuli, wanted, None if self.run is None else self.run.root)
+                place, how = self._place(copy), {**self.extraction, **options}
+                wanted.append(ToRead(copy, str(model), place, how, is_copy=True))
+        return wanted
+
+    def has_all(self, models: Mapping[str, System], *, copies: bool) -> bool:
+        """Whether all of them have been read, also if their vectors are gone."""
+        return all(_is_read(one) for one in self.to_read(models, copies=copies))
 
     def untrained(self, name: str, system: System) -> tuple[Activations, ...]:
         """Of copies of a model, each with other random weights."""
@@ -135,3 +180,7 @@ class Gathering:
 
         out = self._place(name)
         return extract(str(model), self.stimuli, system=name, out=out, **{**self.extraction, **options})
+
+
+def _is_read(one: ToRead) -> bool:
+    return one.out is not None and is_complete(one.out)

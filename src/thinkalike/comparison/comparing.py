@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -22,13 +23,16 @@ from thinkalike.comparison.compared_systems import (
     UNTRAINED_DRAWS,
     Gathering,
     System,
+    can_go_apart,
     check_settings,
     check_systems,
+    models_among,
     opened,
 )
 from thinkalike.comparison.comparison import Comparison
+from thinkalike.comparison.expiring import LastLook, look_last, model_by_model
 from thinkalike.comparison.geometry_similarity import layer_measure, sentences_of
-from thinkalike.comparison.layerpass import pass_over_layers
+from thinkalike.comparison.layerpass import Looked, pass_over_layers
 from thinkalike.comparison.planning import Compared, refuse_without_room
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
@@ -64,6 +68,7 @@ def compare(
     extraction: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
     keep: str = "activations",
+    last_look: LastLook | None = None,
     **settings: Any,
 ) -> Comparison:
     """Compare two or more systems: what each layer cares about, how alike layers and systems are, and why.
@@ -92,9 +97,14 @@ def compare(
         "best": "number"}` for latents in place of layers. They hold for all models.
     out : a run directory, a path or an address such as s3://BUCKET/RUN; what it holds of this run is re-used.
         `thinkalike report OUT` adds the page.
-    keep : what stays in the run directory. With "profiles", the vectors of a system are deleted as soon as
-        nothing needs them any more: reports, explanations and τ_w remain, the worst explained pairs of words
-        and `Comparison.reliability` do not. A call that needs them again makes them again.
+    keep : what stays in the run directory. With "profiles", the vectors of a model are deleted when it has
+        been looked at, before the next is read (by one worker); if further measures or `robustness` need them
+        all, or arrays are among the systems, at the end. Reports, explanations and τ_w remain, the worst
+        explained pairs of words and `Comparison.reliability` do not. A call that needs the vectors again
+        makes them again.
+    last_look : with `keep="profiles"`, called with every system (`LookedOver`) before its vectors are
+        deleted, where they were made; a function of a module, such as
+        `thinkalike.populations.leave_fingerprint`.
 
     Returns
     -------
@@ -118,7 +128,7 @@ def compare(
     'number'
     """
     root = None if out is None else place(out)
-    _check_keep(keep, out)
+    _check_keep(keep, out, last_look)
     stimuli = None if stimuli is None else as_stimuli(stimuli)
     named = {name: as_activations(system, name) for name, system in named_systems(systems).items()}
     check_systems(named, stimuli, controls)
@@ -143,33 +153,52 @@ def compare(
     asked = dict(extraction or {})
     about = {**plan.settings, "extraction": {k: v for k, v in asked.items() if k not in MEANS}}
     named = {name: opened(name, system) for name, system in named.items()}
+    apart = goes_apart(named, asked, keep=keep, measures=others, robustness=robustness is not False)
     there = None if root is None else RunDirectory(root)
     announce = None
     if there is None or not there.has_results():
         copied = UNTRAINED_DRAWS if controls else 0
-        compared = Compared(others, null, copied, robustness is not False)
+        compared = Compared(others, null, copied, robustness is not False, apart)
         announce = refuse_without_room(named, stimuli, plan, compared, extraction=asked, run=there)
-    with nullcontext() if root is None else RunDirectory.owned(root, stimuli, about) as run:
+    with ExitStack() as stack:
+        run = None
+        if root is not None:
+            run = stack.enter_context(RunDirectory.owned(root, stimuli, about))
         if announce is not None:
             announce()
-        work = Gathering(stimuli, asked, run)
-        found, copies = work.gathered(named, copies=controls is not None)
+        work, with_copies = Gathering(stimuli, asked, run), controls is not None
+
+        def look_apart() -> Looked | None:
+            if run is None or not apart:
+                return None
+            wanted, kept = work.to_read(named, copies=with_copies), partial(_kept, stimuli, run)
+            return stack.enter_context(
+                model_by_model(wanted, stimuli, plan, run, kept=kept, last_look=last_look)
+            )
+
+        has_all = not apart or work.has_all(named, copies=with_copies)
+        looked = None if has_all else look_apart()
+        found, copies = work.gathered(named, copies=with_copies)
         tried = {"asked": robustness is not False, "others": new_sentences and new_sentences.digest}
         call = _call(run, plan, asked_measures, null, [*found, *chain(*copies.values())], tried)
         result = None if run is None else run.finished(call)
         everyone = [one.system for one in (*found, *chain(*copies.values()))]
-        if run is not None and (result is None or keep == "activations") and run.revive(everyone):
-            found, copies = work.gathered(named, copies=controls is not None)
+        if result is None and looked is None:
+            looked = look_apart()
+        needed = keep == "activations" or (result is None and looked is None)
+        if run is not None and needed and run.revive(everyone):
+            found, copies = work.gathered(named, copies=with_copies)
             result = None if result is None else run.finished(call)
         if result is None:
-            expiring = run is not None and keep == "profiles" and not others and robustness is False
-            passed = run.expire if run is not None and expiring else _stays
-            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run, passed)
+            result = _compute(stimuli, found, copies, plan, make_plan, others, null, about, run, looked)
             if robustness is not False:
                 result = replace(result, tried=result.robustness(others=new_sentences))
             if run is not None:
                 run.write_results(result, call)
         if run is not None and keep == "profiles":
+            if last_look is not None and looked is None:
+                models = {name: str(named[name]) for name in models_among(named)}
+                look_last(last_look, found, result.profiles, models, asked, run)
             for system in everyone:
                 run.expire(system)
             result = replace(result, activations=None)
@@ -219,7 +248,7 @@ def _compute(
     null: int | None,
     about: Mapping[str, object],
     run: RunDirectory | None,
-    passed: Callable[[str], None],
+    looked: Looked | None,
 ) -> Comparison:
     """Profile the systems and put the results together, over the items that all of them answer to."""
     shared = shared_items(stimuli, [*found, *chain(*copies.values())])
@@ -242,12 +271,12 @@ def _compute(
         found,
         plan,
         copies=copies,
-        kept=lambda one, plan: _kept(one, stimuli, plan, run),
+        kept=lambda one, plan: None if run is None else _kept(stimuli, run, one.system, plan),
         made=lambda profile: None if run is None else run.save_profile(profile),
-        passed=passed,
         keep_vectors=bool(measures),
         sentences=sentences,
         root=None if run is None else run.root,
+        looked=looked,
     )
     return assemble(
         stimuli,
@@ -263,21 +292,29 @@ def _compute(
     )
 
 
-def _kept(
-    one: Activations, stimuli: Stimuli, plan: ProfilingPlan, run: RunDirectory | None
-) -> Profile | None:
+def _kept(stimuli: Stimuli, run: RunDirectory, system: str, plan: ProfilingPlan) -> Profile | None:
     """The profile that an earlier call of this run made, if any."""
-    if run is None or callable(plan.encoding.settings.distance):  # a function has a name, but no identity
+    if callable(plan.encoding.settings.distance):  # a function has a name, but no identity
         return None
-    kept = run.profile(one.system, plan.settings)
+    kept = run.profile(system, plan.settings)
     return kept if kept is not None and kept.stimuli_digest == stimuli.digest else None
 
 
-def _stays(system: str) -> None:
-    """Nothing is deleted."""
+def goes_apart(
+    named: Mapping[str, System],
+    extraction: Mapping[str, object],
+    *,
+    keep: str,
+    measures: Sequence[Measure],
+    robustness: bool,
+) -> bool:
+    """Whether the vectors of each model go before the next is read: nothing needs them all at once."""
+    return keep == "profiles" and not measures and not robustness and can_go_apart(named, extraction)
 
 
-def _check_keep(keep: str, out: object) -> None:
+def _check_keep(keep: str, out: object, last_look: LastLook | None) -> None:
+    if last_look is not None and keep != "profiles":
+        raise InvalidInput("last_look is called before vectors are deleted: give keep='profiles' too.")
     if keep not in KEEPS:
         raise UnknownName.among("thing to keep", keep, KEEPS)
     if keep == "profiles" and out is None:

@@ -102,6 +102,10 @@ class LookedAt:
     vectors: Vectors | None = None
 
 
+Looked = Callable[[Sequence[LayerTask]], Iterator[LookedAt]]
+"""Gives what was found of layers that have been looked at before"""
+
+
 @dataclass(frozen=True, eq=False)
 class Look:
     """What is done with a layer once it is read."""
@@ -161,11 +165,11 @@ def pass_over_layers(
     copies: Mapping[str, Sequence[Activations]] | None = None,
     kept: Callable[[Activations, ProfilingPlan], Profile | None] = lambda one, plan: None,
     made: Callable[[Profile], None] = lambda _: None,
-    passed: Callable[[str], None] = lambda _: None,
     keep_vectors: bool = False,
     sentences: SentencePlan | None = None,
     root: Path | None = None,
     looking: Callable[[Look, LayerTask], LookedAt] | None = None,
+    looked: Looked | None = None,
 ) -> tuple[list[Profile], dict[str, tuple[Profile, ...]], Geometry]:
     """The profiles of all systems, those of their untrained copies, and the geometry of the systems.
 
@@ -174,11 +178,11 @@ def pass_over_layers(
     copies : untrained copies, by the name of the trained system; without ranges.
     kept : the profile that a plan has made already, if any.
     made : called with every new profile as soon as it is whole.
-    passed : called with the name of every system whose layers have all been looked at.
     keep_vectors : whether further measures will need the layers, which are kept if they have room.
     sentences : what is left out and what changes places, for the certainty of RSA.
     root : the run directory, if there is one, where workers share what is too large for a message.
     looking : how a layer is looked at here, such as one that remembers; never on workers.
+    looked : if all layers have been looked at before.
     """
     everyone = [*systems, *chain(*(copies or {}).values())]
     bare = replace(plan, resampling=None)
@@ -205,7 +209,9 @@ def pass_over_layers(
     with ExitStack() as stack:
         ranked = stack.enter_context(RankedLayers(len(rows), look.pairs))
         ranked_copies = stack.enter_context(RankedLayers(len(copied), look.few))
-        for task, found in zip(tasks, _looked(look, looking, stimuli, tasks, root, stack), strict=True):
+        outcomes: Iterator[LookedAt | Failure]
+        outcomes = looked(tasks) if looked else _looked(look, looking, stimuli, tasks, root, stack)
+        for task, found in zip(tasks, outcomes, strict=True):
             system, layers = task.activations.system, task.activations.layers
             if isinstance(found, Failure):
                 failures[f"{system}:{task.layer}"] = found.reason
@@ -227,8 +233,6 @@ def pass_over_layers(
                     profile = collect_profile(task.activations, stimuli, used, examined.pop(system))
                     profiles[system] = profile
                     made(profile)
-            if task.layer == layers[-1]:
-                passed(system)
         raise_failures(failures, len(tasks))
         rsa = ranked.correlate(plan.differences)
         left_out = None if sentences is None else sentences.left_out_ranked(ranked, plan.differences)

@@ -8,7 +8,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison import compared_systems
 from thinkalike.comparison.layer_costs import PairCounts, seconds_a_layer
-from thinkalike.comparison.layerpass import KEPT_VECTORS
+from thinkalike.comparison.layerpass import KEPT_VECTORS, Look
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
 from thinkalike.comparison.reading_costs import SystemSize, guessed_reading, measured_reading
 from thinkalike.comparison.run_plan import MOMENT, RunPlan, Step
@@ -35,6 +35,7 @@ from thinkalike.progress import is_heard, say
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.systems.names import is_array_file
 
+PREPARING = "folds, resamples and pairs"
 WORKS = ("compare", "profile", "extract", "cka", "stitch")
 LIBRARIES = 800 << 20
 """Bytes that torch, transformers and the others take"""
@@ -88,8 +89,8 @@ def plan(
     >>> import thinkalike as ta
     >>> stimuli = ta.Stimuli.from_grammar(20, seed=0)
     >>> planned = ta.plan(["nano-bert", "nano-gpt2"], stimuli, resamples=0)
-    >>> planned.to_frame()[["step", "tasks"]].values.tolist()
-    [['reading models', 2], ['looking at layers', 14], ['matrices, tests and maps', 1]]
+    >>> [step.name for step in planned.steps]
+    ['reading models', 'folds, resamples and pairs', 'looking at layers', 'matrices, tests and maps']
     """
     from thinkalike.comparison import comparing
 
@@ -121,16 +122,24 @@ def plan(
         return look_ahead(sizes, stimuli, out=out)
     usual = comparing.usual_resamples(given["preset"]) if work == "compare" else 0
     resamples = usual if given["resamples"] is None else given["resamples"]
+    start = time.process_time()
     made = plan_profiles(stimuli, preset=given["preset"], resamples=resamples, **settings)
+    if work == "compare":
+        Look.of(stimuli, made)
+    preparing = time.process_time() - start
     if work == "profile":
-        return look_ahead(sizes, stimuli, made, out=out)
+        return look_ahead(sizes, stimuli, made, out=out, preparing=preparing)
     asked = Compared(
         measures=comparing.further_measures(given["measures"]),
         null=given["null"] if given["null"] is not None or resamples else 0,
         copies=compared_systems.UNTRAINED_DRAWS if given["controls"] else 0,
         robustness=given["robustness"] is not False,
     )
-    return look_ahead(sizes, stimuli, made, asked, out=out)
+    apart = comparing.goes_apart(
+        named, extraction, keep=given["keep"], measures=asked.measures, robustness=asked.robustness
+    )
+    asked = replace(asked, apart=apart)
+    return look_ahead(sizes, stimuli, made, asked, out=out, preparing=preparing)
 
 
 def _options(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
@@ -189,6 +198,8 @@ class Compared:
     copies: int = 0
     """Untrained ones of each model"""
     robustness: bool = False
+    apart: bool = False
+    """Whether the vectors of each model go before the next is read"""
 
 
 def look_ahead(
@@ -199,6 +210,7 @@ def look_ahead(
     *,
     out: str | os.PathLike[str] | None = None,
     timed: bool = True,
+    preparing: float | None = None,
 ) -> RunPlan:
     """The plan from the sizes of all systems.
 
@@ -207,15 +219,19 @@ def look_ahead(
     made : of the profiles; None if layers are only read.
     compared : None if the systems are only profiled.
     timed : whether to measure; without, only memory and disk are told.
+    preparing : seconds of what is made once for all layers, folds and resamples and pairs; None if that has
+        been done.
     """
     widths = [width for size in sizes for width in size.n_units or ()]
     known = all(size.n_units is not None for size in sizes) and bool(widths)
     speed = _products_a_second() / REFERENCE if timed else None
-    steps = _reading(
-        sizes, len(stimuli), 0 if compared is None else compared.copies, speed, kept=out is not None
-    )
+    steps = _reading(sizes, len(stimuli), compared or Compared(), speed, kept=out is not None)
     if made is not None and known:
-        steps += _analysis(stimuli, made, sizes, compared, speed)
+        of_layers = _analysis(stimuli, made, sizes, compared, speed)
+        if preparing is not None:
+            makers = 1 if engine_for("fit") is None else _side_by_side()  # each worker for itself
+            steps.append(Step(PREPARING, makers, makers * preparing, of_layers[0].memory, 0))
+        steps += of_layers
         if compared is not None and out is not None:
             writing = None if speed is None else WRITE_A_PAIR_OF_LAYERS * len(widths) ** 2 / speed
             disk = SMALL_TABLES + TABLES_A_PAIR_OF_LAYERS * len(widths) ** 2
@@ -239,9 +255,10 @@ def look_ahead(
 
 
 def _reading(
-    sizes: Sequence[SystemSize], n: int, copies: int, speed: float | None, *, kept: bool
+    sizes: Sequence[SystemSize], n: int, compared: Compared, speed: float | None, *, kept: bool
 ) -> list[Step]:
     """Models are read into stores, with their copies; what is given is `kept` in a run directory."""
+    copies = compared.copies
     models = [size for size in sizes if size.seconds != 0]
     given = [size for size in sizes if size.seconds == 0 and not size.stored] if kept else []
     if not models and not given:
@@ -252,14 +269,17 @@ def _reading(
         seconds += WRITE_A_LAYER * sum(len(size.n_units or ()) for size in given) / speed
     widest = max((max(size.n_units or (0,)) for size in sizes), default=0)
     memory = LIBRARIES + 2 * max((size.memory for size in models), default=0) + 8 * n * widest
-    of_models, of_given = (sum(sum(size.n_units or ()) for size in some) for some in (models, given))
+    units, of_given = ([sum(size.n_units or ()) for size in some] for some in (models, given))
+    of_models = (1 + copies) * sum(units)
+    if compared.apart:  # as many at once as there are workers
+        of_models = min(of_models, max(units, default=0) * (_side_by_side() if engine_for("extract") else 1))
     return [
         Step(
             "reading models" if models else "keeping activations",
             max(len(models) * (1 + copies), 1),
             seconds,
             memory,
-            4 * n * (of_given + (1 + copies) * of_models),
+            4 * n * (sum(of_given) + of_models),
         )
     ]
 
@@ -293,7 +313,7 @@ def _analysis(
     tests = None
     if speed is not None:
         tests = _tests_seconds(len(widths), pairs, orders, made.n_resamples > 0) / speed
-    spilled = ranks if ranks > RANKS_IN_MEMORY else 0
+    spilled = ranks if ranks > RANKS_IN_MEMORY or compared.apart else 0
     steps.append(Step("matrices, tests and maps", 1, tests, held + MORE_TO_TEST, spilled))
     for measure in compared.measures:
         counted = None if speed is None else _measure_seconds(measure, n, widths, orders) / speed

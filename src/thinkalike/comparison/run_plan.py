@@ -72,7 +72,7 @@ class RunPlan:
     >>> X = np.random.default_rng(0).normal(size=(len(stimuli), 8))
     >>> planned = ta.plan({"one": X, "other": 2 * X}, stimuli)
     >>> [step.name for step in planned.steps]
-    ['looking at layers', 'matrices, tests and maps']
+    ['folds, resamples and pairs', 'looking at layers', 'matrices, tests and maps']
     >>> planned.fits
     True
     """

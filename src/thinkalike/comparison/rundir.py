@@ -117,11 +117,15 @@ class RunDirectory:
             )
         return found
 
+    def folder(self, system: str) -> Path:
+        """Of all that is kept of a system."""
+        return self.root / "systems" / file_name(system)
+
     def activations_path(self, system: str) -> Path:
-        return self.root / "systems" / file_name(system) / "activations.zarr"
+        return self.folder(system) / "activations.zarr"
 
     def profile_path(self, system: str) -> Path:
-        return self.root / "systems" / file_name(system) / "profile"
+        return self.folder(system) / "profile"
 
     def profile(self, system: str, settings: Mapping[str, object]) -> Profile | None:
         """The profile that an earlier call made of this system with these settings, if any."""
@@ -135,6 +139,10 @@ class RunDirectory:
         """Have deleted vectors of these systems made again; whether there are any such."""
         revived = [revive(self.activations_path(system)) for system in systems]
         return any(revived)
+
+    def has_vectors(self, system: str) -> bool:
+        """Whether those of a system that was read are still there."""
+        return not is_expired(self.activations_path(system))
 
     def expire(self, system: str) -> None:
         """Delete the vectors of a system; what they were stays known."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from thinkalike.activations.store import Activations
 from thinkalike.addresses import place
+from thinkalike.comparison.compared_systems import ToRead
 from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt, OfGeometry
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
@@ -60,24 +61,24 @@ def extract_model(task: ExtractTask) -> None:
 def extract_on_workers(
     engine: Engine,
     stimuli: Stimuli,
-    wanted: Sequence[tuple[str, str, Path | None, Mapping[str, Any]]],
+    wanted: Sequence[ToRead],
     root: Path | None,
 ) -> None:
-    """Extract from models (system, model, store, options), and say at the end which failed."""
+    """Fill the stores of models, and say at the end which failed."""
     import torch
 
     with shared_folder(root) as folder:
         stimuli.save(folder / STIMULI)
         tasks = [
             ExtractTask(
-                model,
-                system,
+                one.model,
+                one.system,
                 str((folder / STIMULI).resolve()),
-                None if out is None else str(out.resolve()),
-                dict(options),
+                None if one.out is None else str(one.out.resolve()),
+                dict(one.options),
                 torch.get_num_threads(),
             )
-            for system, model, out, options in wanted
+            for one in wanted
         ]
         outcomes = list(run_tasks(engine, extract_model, tasks, description="Reading models"))
     failures = {
@@ -110,23 +111,35 @@ class LayersTask:
 
 def look_at_layers(task: LayersTask) -> list[LookedAt]:
     """All that is wanted of the layers; their ranks are in the folder."""
-    look = _look(task.folder, task.asked)
-    activations = Activations.open(task.store)
-    found = []
-    for layer in task.layers:
-        one = look(LayerTask(activations, layer, task.profile, task.geometry, task.resampled))
-        if one.ranks is not None:
-            buffer = io.BytesIO()
-            np.savez(buffer, one.ranks, *(one.halves or ()))
-            write_bytes(buffer.getvalue(), task.ranks(layer))
-        found.append(replace(one, ranks=None, halves=None))
-    return found
+    look, activations = look_for(task.folder, task.asked), Activations.open(task.store)
+    return [look_and_leave(look, activations, task, layer) for layer in task.layers]
+
+
+def look_and_leave(look: Look, activations: Activations, task: LayersTask, layer: Layer) -> LookedAt:
+    """All that is wanted of one layer; its ranks are in the folder."""
+    found = look(LayerTask(activations, layer, task.profile, task.geometry, task.resampled))
+    if found.ranks is not None:
+        buffer = io.BytesIO()
+        np.savez(buffer, found.ranks, *(found.halves or ()))
+        write_bytes(buffer.getvalue(), task.ranks(layer))
+    return replace(found, ranks=None, halves=None)
+
+
+def with_ranks(looked: LookedAt, task: LayersTask, layer: Layer) -> LookedAt:
+    """Fetch from the folder what was left there."""
+    if task.geometry == "nothing":
+        return looked
+    path = task.ranks(layer)
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
+        ranks, *halves = (kept[name] for name in kept.files)
+    path.unlink()
+    return replace(looked, ranks=ranks, halves=halves or None)
 
 
 _latest: dict[bytes, Look] = {}
 
 
-def _look(folder: str, asked: Mapping[str, Any]) -> Look:
+def look_for(folder: str, asked: Mapping[str, Any]) -> Look:
     """What is done with a layer; the plan is made once for all tasks of a process."""
     key = pickle.dumps((folder, dict(asked)))
     if key not in _latest:
@@ -172,13 +185,7 @@ def look_on_workers(
             yield from [outcome] * len(group)
             continue
         for task, looked in zip(group, outcome, strict=True):
-            if task.geometry != "nothing":
-                path = one.ranks(task.layer)
-                with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-                    ranks, *halves = (kept[name] for name in kept.files)
-                looked = replace(looked, ranks=ranks, halves=halves or None)
-                path.unlink()
-            yield looked
+            yield with_ranks(looked, one, task.layer)
 
 
 def _addresses(systems: Sequence[Activations], folder: Path) -> dict[int, str]:

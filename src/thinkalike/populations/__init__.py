@@ -11,11 +11,22 @@ _HOMES = {
     "Trace": "thinkalike.populations.tracing",
     "diff": "thinkalike.populations.diffing",
     "fingerprint": "thinkalike.populations.fingerprinting",
+    "leave_fingerprint": "thinkalike.populations.run_fingerprints",
     "reference": "thinkalike.populations.reference_sets",
     "trace": "thinkalike.populations.tracing",
 }
 
-__all__ = ["Atlas", "Difference", "Fingerprint", "Trace", "diff", "fingerprint", "reference", "trace"]
+__all__ = [
+    "Atlas",
+    "Difference",
+    "Fingerprint",
+    "Trace",
+    "diff",
+    "fingerprint",
+    "leave_fingerprint",
+    "reference",
+    "trace",
+]
 
 
 __getattr__ = loader(__name__, _HOMES)

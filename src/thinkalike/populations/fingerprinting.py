@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from thinkalike.activations.conversion import check_extraction, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparing import RESAMPLES
+from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
+from thinkalike.encoding.settings import make_settings
+from thinkalike.files import plain
 from thinkalike.options import one_name
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.pair_design import sketch_pairs
@@ -63,14 +66,25 @@ def fingerprint(
     found.check_stimuli(shown)
     found = telling(found, stimuli)
     made = profile(found, shown, plan=_plan(stimuli))
+    return fingerprint_of(found, made, stimuli, {**known, **(facts or {})})
+
+
+def fingerprint_of(found: Activations, made: Profile, stimuli: str, facts: Facts) -> Fingerprint:
+    """From the vectors, and the profile that was made of them with the usual settings."""
     sketcher = Sketcher(sketch_pairs(stimuli))
     has_blocks = any(isinstance(layer, int) and layer > 0 for layer in found.layers)
     for layer in found.layers:
         is_block = isinstance(layer, int) and layer > 0
         sketcher.add(found[layer], f"{found.system}:{layer}", is_block=is_block or not has_blocks)
     told = _public(made.metadata)
-    made = replace(made, stimuli_digest=shown.digest, collinearity=None, diagnostics=None, metadata=told)
-    return Fingerprint(stimuli, made, sketcher.finished(), {**known, **(facts or {})})
+    digest = reference(stimuli).digest
+    made = replace(made, stimuli_digest=digest, collinearity=None, diagnostics=None, metadata=told)
+    return Fingerprint(stimuli, made, sketcher.finished(), facts)
+
+
+def is_usual(made: Profile) -> bool:
+    """Whether a profile has the settings that those of all fingerprints have."""
+    return plain(made.settings) == plain({**make_settings("default").as_dict(), "resamples": RESAMPLES})
 
 
 def telling(found: Activations, stimuli: str) -> Activations:
@@ -110,10 +124,11 @@ def _activations(
     given = str(model) if isinstance(model, os.PathLike) else model
     called = name or (name_of(given) if isinstance(given, str) else None)
     found = extract(given, reference(stimuli), system=called, **extraction)
-    return found, _facts(given, extraction)
+    return found, facts_of(given, extraction)
 
 
-def _facts(model: str | nn.Module, extraction: Mapping[str, Any]) -> Json:
+def facts_of(model: str | nn.Module, extraction: Mapping[str, Any]) -> Json:
+    """What the configuration of a model knows."""
     from dataclasses import fields
 
     from thinkalike.populations.model_facts import model_facts
