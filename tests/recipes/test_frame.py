@@ -28,7 +28,7 @@ from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import recipe_registry as table
 from thinkalike.recipes.places import PACKAGED, lacking, locate, require
-from thinkalike.recipes.recipe_page import answer, command, duration, multiplicity, number, render
+from thinkalike.recipes.recipe_page import answer, command, multiplicity, number, render
 from thinkalike.recipes.recipe_settings import File, RecipeSettings
 from thinkalike.recipes.steps import Steps
 
@@ -237,10 +237,6 @@ class TestPage:
     )
     def test_numbers(self, value: Any, text: str) -> None:
         assert number(value) == text
-
-    def test_durations(self) -> None:
-        assert duration(42.4) == "42 s"
-        assert duration(600) == "10 min"
 
 
 class TestSteps:

@@ -14,6 +14,7 @@ from scipy.stats import spearmanr
 
 from thinkalike.activations import extract
 from thinkalike.comparison.profiling import profile
+from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import Effect, effects_over
@@ -24,7 +25,7 @@ from thinkalike.recipes.salle2024_causal.figures import causal_figures
 from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.recipes.salle2024_causal.scales import CausalSettings
-from thinkalike.recipes.steps import Steps
+from thinkalike.recipes.steps import Steps, content_digest
 from thinkalike.stimuli.minimal_pairs import minimal_pairs
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.stimuli.text import pack
@@ -64,6 +65,11 @@ class Reader:
         s = self.settings
         text = Path(s.text or bundled.sample_text())
         packed = pack(text, self.tokenizer, length=s.length, split="paragraphs")
+        if len(packed) <= (s.sets - 1) * s.passages:
+            raise InvalidInput(
+                f"{text.name} has {len(packed)} passages of {s.length} tokens, too few for {s.sets} sets of "
+                f"{s.passages}: give more text, or fewer or shorter passages."
+            )
         order = np.random.default_rng(s.seed).permutation(len(packed))
         return packed.ids[np.sort(order[number * s.passages : (number + 1) * s.passages])]
 
@@ -140,7 +146,7 @@ def measure(settings: CausalSettings, steps: Steps) -> pd.DataFrame:
     """
     rows: list[Mapping[str, Any]] = []
     common = settings.only("features", "depths", "sentences", "length", "passages", "pairs", "seed")
-    common |= {"text": str(settings.text)}
+    common |= {"text": content_digest(Path(settings.text or bundled.sample_text()))}
     with progress("Sets", settings.sets * len(settings.models)) as bar:
         for name in settings.models:
             reader: list[Reader] = []
