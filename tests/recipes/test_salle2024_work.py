@@ -106,7 +106,9 @@ class TestWork:
     def test_weights_of_a_quantised_model_are_copied_into_a_plain_one(self) -> None:
         from transformers import GPT2Config, GPT2Model
 
-        model = GPT2Model(GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=20, n_positions=8))
+        model = GPT2Model(
+            GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=20, bos_token_id=1, eos_token_id=1)
+        )
         model.config.quantization_config = {"quant_method": "gguf"}
         plain = _plain_copy(cast("Any", model))
         assert not hasattr(plain.config, "quantization_config")
