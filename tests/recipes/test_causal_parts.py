@@ -28,6 +28,7 @@ from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.minimal_pairs import minimal_pairs
 from thinkalike.systems.likelihood import causal_log_probabilities, sentence_log_probability
+from thinkalike.systems.stack import layers_of
 
 SMALL = replace(SCALES["smoke"], models=("nano-gpt2",), features=("number", "tense"), sentences=16)
 
@@ -94,7 +95,7 @@ class TestReader:
         assert rows["right own"][0] == np.mean(np.array(margins) > 0)
 
     def test_outcomes_belong_to_the_feature_that_is_taken_out(self, reader: Reader) -> None:
-        """One feature has no direction at all, so nothing can change without it; the other takes out all."""
+        """One has no direction at all, so nothing can change without it; one takes out all, one a little."""
         from thinkalike.recipes.salle2024_causal.changed_states import ask_sentences, ask_text
 
         width = reader.model.config.n_embd  # type: ignore[union-attr]
@@ -103,11 +104,19 @@ class TestReader:
         text = ask_text(reader.passages(0)[:1], reader.tokenizer, masked=False, seed=0)
         sentences = ask_sentences(["the king comes", "the king come"], reader.tokenizer, masked=False)
         rng = np.random.default_rng(0)
-        found = reader._outcomes(1, {"none": nothing, "all": everything}, text, sentences, rng)
+        few = Directions(np.zeros(width), np.linalg.qr(np.random.default_rng(1).normal(size=(width, 9)))[0])
+        made = {"none": nothing, "all": everything, "few": few}
+        found = reader._outcomes(1, made, text, sentences, rng)
         for what in ("loss", "preference", "right"):
             assert found["none"][f"{what} without"] == found["none"][f"{what} own"]
             assert found["none"][f"{what} random"] == found["none"][f"{what} own"]
         assert found["all"]["loss without"] > found["all"]["loss own"] + 1
+        stack = layers_of(reader.model)
+        again = text.log_probabilities(reader.model, stack, 1, [few.removed])[0].sum() / text.where.sum()
+        assert found["few"]["loss without"] == pytest.approx(-again, abs=1e-5)
+        right, wrong = sentences.log_probabilities(reader.model, stack, 1, [few.removed])[0]
+        assert found["few"]["preference without"] == pytest.approx(right - wrong, abs=1e-4)
+        assert abs(found["few"]["loss random"] - found["few"]["loss without"]) > 1e-3
         state = torch.ones(2, width)
         torch.testing.assert_close(everything.removed(state), torch.zeros(2, width))
 
