@@ -19,8 +19,8 @@ from thinkalike.recipes.brown2023_activations.experiment import Measured, judge
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
 from thinkalike.recipes.brown2023_activations.losses import Losses
 from thinkalike.recipes.brown2023_activations.rules import RULES
-from thinkalike.recipes.brown2023_activations.stitchings import is_there
 from thinkalike.recipes.findings import Findings
+from thinkalike.recipes.places import is_there
 from thinkalike.systems import bundled
 
 SIZE = "3 layers"

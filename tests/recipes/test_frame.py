@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
@@ -28,8 +29,9 @@ from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.recipes import RECIPES, Figure, Findings, Recipe, Statement, Table, gallery, reproduce
 from thinkalike.recipes import recipe_registry as table
 from thinkalike.recipes.places import PACKAGED, lacking, locate, require
-from thinkalike.recipes.recipe_page import answer, command, duration, multiplicity, number, render
+from thinkalike.recipes.recipe_page import answer, command, multiplicity, number, render
 from thinkalike.recipes.recipe_settings import File, RecipeSettings
+from thinkalike.recipes.reproducing import foresee
 from thinkalike.recipes.steps import Steps
 
 NASTY = "</script><b>bold & 'quoted'"
@@ -202,6 +204,26 @@ class TestPage:
             "--models mine"
         )
 
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"sizes": {"3 layers": ("a", "b"), "it's": ("c", "d")}},
+            {"names": ()},
+            {"names": ("a b", "c")},
+            {"names": ("with, comma",)},
+            {"height": 0.125, "seed": 3},
+            {"file": "my file.txt"},
+        ],
+        ids=str,
+    )
+    def test_the_command_is_read_as_it_was_meant(self, changes: dict[str, Any], small: Recipe) -> None:
+        """Split as a shell would, and taken up by the command: the same settings come out."""
+        meant = replace(Small(scale="smoke"), **changes)
+        words = shlex.split(command(small, small_run(meant, Path())))
+        given = [words[k + 1] for k, word in enumerate(words) if word == "--set"]
+        again = small.scales["smoke"].changed("small", parse_settings(given))
+        assert again.plain() == meant.plain()
+
     def test_no_request_can_leave_it(self, small: Recipe) -> None:
         html = render(small, small_run(Small(scale="smoke"), Path()), 3.0)
         assert "default-src 'none'" in html
@@ -239,10 +261,6 @@ class TestPage:
     )
     def test_numbers(self, value: Any, text: str) -> None:
         assert number(value) == text
-
-    def test_durations(self) -> None:
-        assert duration(42.4) == "42 s"
-        assert duration(600) == "10 min"
 
 
 class TestSteps:
@@ -377,6 +395,21 @@ class TestGallery:
         on_white = wanted[..., :3] * (wanted[..., 3:] / 255) + 255.0 - wanted[..., 3:]
         assert np.abs(drawn - on_white).max() <= 3  # no eye tells these colours apart
 
+    def test_several_runs_are_put_there_and_named(
+        self,
+        small: Recipe,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        reproduce("small", "nano", tmp_path / "run")
+        reproduce("small", "smoke", tmp_path / "quick")
+        gallery.main([str(tmp_path / "run"), str(tmp_path / "quick")])
+        places = [str(gallery.GALLERY / name) for name in ("small", "small-smoke")]
+        assert capsys.readouterr().out.split() == places
+        assert all((Path(place) / "findings.json").exists() for place in places)
+
     def test_a_folder_without_findings(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="holds no finished run"):
             gallery.fill(tmp_path)
@@ -397,3 +430,44 @@ def test_the_time_of_all_calls_is_counted_also_of_those_that_failed(
             reproduce("small", "smoke", tmp_path / "run")
     assert reproduce("small", "smoke", tmp_path / "run").seconds == 5.5
     assert json.loads((tmp_path / "run" / "findings.json").read_text())["processor_seconds"] == 5.5
+
+
+class TestForesee:
+    def test_how_long_the_shown_run_took(self, small: Recipe, tmp_path: Path) -> None:
+        table.RECIPES.register("timed", replace(small, name="timed", taken={"nano": 150.0}))
+        try:
+            said = foresee("timed", out=tmp_path / "run")
+            assert said.startswith(
+                "timed at scale nano: the run that the gallery shows took 2.5 min of the proc"
+            )
+            assert "the processor, with other settings." in foresee("timed", out=tmp_path / "run", height=9)
+            assert "is not known beforehand" in foresee("timed", "paper", tmp_path / "run")
+        finally:
+            table.RECIPES.unregister("timed")
+
+    def test_what_the_folder_holds_is_counted(self, small: Recipe, tmp_path: Path) -> None:
+        out = tmp_path / "run"
+        assert f"Nothing is kept in {out}: all of it is to be done." in foresee("small", "smoke", out)
+        assert not out.exists()  # nothing is begun
+        reproduce("small", "smoke", out)
+        for k in range(3):
+            Steps(out).json("step", {"k": k}, lambda: 1)
+        said = foresee("small", "smoke", out)
+        assert f"{out} holds 3 finished steps, which took" in said
+        assert "about a minute of the processor" in said
+
+    def test_what_reproduce_refuses_is_refused(self, small: Recipe, tmp_path: Path) -> None:
+        with pytest.raises(UnknownName, match="no scale of small 'real'"):
+            foresee("small", "real", tmp_path / "run")
+        with pytest.raises(UnknownName, match="heigth"):
+            foresee("small", "smoke", tmp_path / "run", heigth=3)
+        reproduce("small", "smoke", tmp_path / "run")
+        with pytest.raises(StoreError, match="holds small at scale smoke"):
+            foresee("small", "nano", tmp_path / "run")
+
+
+def test_a_recipe_is_registered_under_its_own_name(small: Recipe) -> None:
+    with pytest.raises(InvalidInput, match="give a Recipe of that name"):
+        table.RECIPES.register("other", small)
+    with pytest.raises(InvalidInput, match="give a Recipe of that name"):
+        table.RECIPES.register("other", "thinkalike.recipes.salle2024")  # type: ignore[arg-type]

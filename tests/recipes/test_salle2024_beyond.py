@@ -110,7 +110,9 @@ def test_later_checkpoints_are_nearer_to_the_finished_model() -> None:
     assert found.verdict == "agrees"
     swapped = {**tables, "m@step1": half, "m@step2": DOWN}
     assert asked(beyond._checkpoints, Planted(settings, swapped)).verdict == "differs"
-    assert "no checkpoints" in asked(beyond._checkpoints, Planted()).found
+    for few in ((), ("m",), ("m@step1", "m")):  # nothing can come nearer
+        alone = asked(beyond._checkpoints, Planted(replace(NOTHING, checkpoints=few), tables))
+        assert alone.found == "It takes two checkpoints or more, and the finished model."
     lost = Planted(replace(NOTHING, checkpoints=("nano-none@a", "nano-none@b")))
     assert "nano-none@a and nano-none@b" in asked(beyond._checkpoints, lost).found
 

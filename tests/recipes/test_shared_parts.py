@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -16,15 +18,17 @@ import pytest
 import torch
 
 from thinkalike.errors import InvalidInput, ModelError, UnknownName
+from thinkalike.files import write_json
 from thinkalike.recipes.brown2023_scaling.random_family import SHAPES, random_family
 from thinkalike.recipes.brown2023_scaling.streams import head_shape
 from thinkalike.recipes.effects import Effect
-from thinkalike.recipes.findings import Findings, Statement, Table, effects_in_words
-from thinkalike.recipes.places import identity, lacking, locate, require
+from thinkalike.recipes.findings import Findings, Statement, Table, decided, effects_in_words
+from thinkalike.recipes.places import identity, is_there, lacking, locate, require
 from thinkalike.recipes.recipe_page import flat, multiplicity, table_cells
 from thinkalike.recipes.recipe_registry import RECIPES, SCALES, Recipe
 from thinkalike.recipes.recipe_settings import File, RecipeSettings, fitted
 from thinkalike.recipes.reproducing import as_plain, without_folders
+from thinkalike.recipes.rules import Rule
 from thinkalike.recipes.steps import Steps
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems import bundled
@@ -115,6 +119,23 @@ class TestPlaces:
         assert locate("other@step1", tmp_path) == str(tmp_path / "other" / "step1")
         with pytest.raises(ModelError, match=r"other@step2 is not in .*: there is no .*config\.json"):
             locate("other@step2", tmp_path)
+
+    def test_whether_a_model_is_there_is_what_locate_finds(self, tmp_path: Path) -> None:
+        self.save(tmp_path / "nano-mine" / "step1")
+        self.save(tmp_path / "org" / "model")
+        for name, there in (
+            ("nano-mine@step1", True), ("nano-mine@step2", False), ("nano-mine", False), ("org/model", True),
+            ("org/other", False), ("nano-gpt2", True),
+        ):  # fmt: skip
+            assert is_there(name, tmp_path) == there
+            assert (name in lacking([name], tmp_path)) == (name.startswith("nano-") and not there)
+            if not there:
+                with pytest.raises(ModelError):
+                    locate(name, tmp_path)
+            else:
+                assert locate(name, tmp_path)
+        assert is_there("org/other")  # the hub may have it
+        assert not is_there("nano-mine@step1")
 
     def test_bundled_models_need_no_folder(self, tmp_path: Path) -> None:
         assert locate("nano-gpt2", tmp_path) == "nano-gpt2"
@@ -225,6 +246,28 @@ class TestPage:
         assert content["verdicts"]["agrees"] == 1
         assert (content["processor_seconds"], content["notes"]) == (1.2, ("Few.",))
         assert content["statements"][0]["found"] == "It is."
+
+    def test_a_rule_is_kept_in_words_with_what_it_was_before(self, tmp_path: Path) -> None:
+        rule = Rule(
+            claim="So.",
+            effect="a − b",
+            at_least=0.1,
+            at_most=0.5,
+            written="2026-11-18",
+            earlier=("it was 0.2.",),
+        )
+        effect = Effect("x", 0.3, math.nan, math.nan, "2 sets")
+        statement = decided(rule, [effect], analyses={"cosine": {"x": 0.3}}, numbers={"n": math.nan})
+        findings = Findings("small", "smoke", (statement,))
+        path = tmp_path / "findings.json"
+        write_json(as_plain(Recipe("small", "", "", "", "nowhere"), findings, 1.0), path)
+        (kept,) = json.loads(path.read_text())["statements"]
+        assert kept["rule"] == {
+            "effect": "a − b", "in_words": "agrees from 0.1 to 0.5", "written": "2026-11-18",
+            "earlier": ["it was 0.2."],
+        }  # fmt: skip
+        assert kept["effects"] == [{"about": "x", "value": 0.3, "low": None, "high": None, "over": "2 sets"}]
+        assert (kept["verdict"], kept["sensitivity"], kept["numbers"]) == ("undecided", None, {"n": None})
 
 
 class TestWeights:

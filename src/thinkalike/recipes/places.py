@@ -41,15 +41,20 @@ def locate(name: str, folder: str | Path | None = None) -> str:
         return packaged(name)
     if folder is None or is_bundled(name):
         return name
+    place = _saved(name, folder)
+    if place is None:
+        raise ModelError(
+            f"{name} is not in {folder}: there is no {Path(folder) / name / 'config.json'}. Save it there, "
+            "or leave out the folder of models to take it from the hub."
+        )
+    return str(place)
+
+
+def _saved(name: str, folder: str | Path) -> Path | None:
+    """The place of a model in a folder of models, if it has one there."""
     base, _, revision = name.partition("@")
     places = [Path(folder) / name, *([Path(folder) / base / revision] if revision else [])]
-    for place in places:
-        if (place / "config.json").exists():
-            return str(place)
-    raise ModelError(
-        f"{name} is not in {folder}: there is no {places[0] / 'config.json'}. Save it there, or leave out "
-        "the folder of models to take it from the hub."
-    )
+    return next((place for place in places if (place / "config.json").exists()), None)
 
 
 def is_bundled(name: str) -> bool:
@@ -58,11 +63,14 @@ def is_bundled(name: str) -> bool:
 
 def lacking(names: Iterable[str], folder: str | Path | None = None) -> list[str]:
     """The bundled models among `names` that neither this installation nor `folder` has."""
+    return [name for name in names if name.startswith("nano-") and not is_there(name, folder)]
 
-    def is_there(name: str) -> bool:
-        return is_bundled(name) or (folder is not None and (Path(folder) / name / "config.json").exists())
 
-    return [name for name in names if name.startswith("nano-") and not is_there(name)]
+def is_there(name: str, folder: str | Path | None = None) -> bool:
+    """Whether a model can be had: it is bundled, or in the folder; without a folder the hub may have it."""
+    if is_bundled(name):
+        return True
+    return not name.startswith("nano-") if folder is None else _saved(name, folder) is not None
 
 
 def require(names: Iterable[str], *, recipe: str, folder: str | Path | None = None) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Findings, Table
 from thinkalike.recipes.recipe_registry import Recipe
 from thinkalike.report.page import asset, css_variables, environment
+from thinkalike.wording import duration
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
@@ -61,12 +64,20 @@ def render(recipe: Recipe, findings: Findings, seconds: float) -> str:
 
 def command(recipe: Recipe, findings: Findings) -> str:
     """What makes this page again: with the settings that are not those of the scale, of files the name."""
-    usual = dict(flat(recipe.scales[findings.scale].plain()))
-    own = {name: value for name, value in flat(findings.settings) if usual.get(name) != value}
+    usual, settings = plain(recipe.scales[findings.scale].plain()), plain(findings.settings)
+    own = {name: value for name, value in settings.items() if usual.get(name) != value}
     folder = own.pop("models_folder", None)
-    parts = ["thinkalike reproduce", recipe.name, "--scale", findings.scale]
-    parts += [f"--set {name}={value.replace(', ', ',')}" for name, value in own.items()]
-    return " ".join([*parts, *([f"--models {folder}"] if folder else [])])
+    parts = ["thinkalike", "reproduce", recipe.name, "--scale", findings.scale]
+    for name, value in own.items():
+        parts += ["--set", f"{name}={_as_option(value)}"]
+    return shlex.join([*parts, *(["--models", str(folder)] if folder else [])])
+
+
+def _as_option(value: object) -> str:
+    """As `--set` reads it: `a,b` for a list of names, else JSON."""
+    if isinstance(value, list) and value and all(isinstance(one, str) and "," not in one for one in value):
+        return ",".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def answer(findings: Findings) -> str:
@@ -119,10 +130,6 @@ def flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, str]
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             lines.append((f"{prefix}{key}", text))
     return lines
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _cell(value: object) -> str:

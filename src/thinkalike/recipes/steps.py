@@ -6,6 +6,7 @@ never takes an old result for its own.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,14 @@ class Steps:
             result = {key: np.asarray(value) for key, value in compute().items()}
         write_arrays(result, path, about={"step": name, "about": about})
         return result
+
+
+def content_digest(text: Path) -> str:
+    """Of a text file, or of all those of a folder: what a step depends on that reads it, wherever it lies."""
+    if not text.is_dir():
+        return hashlib.sha256(text.read_bytes()).hexdigest()
+    paths = sorted(text.rglob("*.txt"))
+    return digest_of({path.relative_to(text).as_posix(): content_digest(path) for path in paths})
 
 
 def _with_ending(path: Path, ending: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,13 +17,13 @@ from thinkalike.recipes.brown2023_activations.scales import ActivationsSettings
 from thinkalike.recipes.brown2023_activations.stitchings import (
     Workshop,
     curve_rows,
-    is_there,
     penalty_rows,
     same_layers,
 )
 from thinkalike.recipes.brown2023_activations.verdicts import GELU, NARROW, SECOND, SOLU, WIDE
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.findings import Figure, Findings, Statement, Table
+from thinkalike.recipes.places import is_there
 from thinkalike.recipes.steps import Steps
 from thinkalike.types import Facts
 
@@ -196,16 +196,6 @@ def _statements(measured: Measured) -> list[Statement]:
         else verdicts.other_seed(measured.task[first]),
         verdicts.same_by_squares(measured.task, measured.squares),
     ]
-
-
-def equal_layers(cka: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows of size, layer, value: CKA of equal layers of the GeLU and the SoLU model."""
-    rows = []
-    for size, found in cka.items():
-        values = found["values"]
-        depth = len(values) // 2
-        rows += [{"size": size, "layer": k + 1, "value": float(values[k, depth + k])} for k in range(depth)]
-    return pd.DataFrame(rows)
 
 
 def _figures(measured: Measured) -> list[Figure]:

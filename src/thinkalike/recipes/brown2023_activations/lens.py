@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thinkalike.errors import ModelError
+from thinkalike.recipes.places import locate
 
 if TYPE_CHECKING:
     import torch
@@ -45,10 +46,7 @@ def load_lens(folder: Path) -> nn.Module:
 def fetch(name: str, folder: str | Path | None) -> Path:
     """FOLDER/NAME if a folder of models is given, else the files of the hub."""
     if folder is not None:
-        place = Path(folder) / name
-        if not (place / "config.json").exists():
-            raise ModelError(f"{name} is not in {folder}: there is no {place / 'config.json'}.")
-        return place
+        return Path(locate(name, folder))
     from huggingface_hub import snapshot_download
 
     try:

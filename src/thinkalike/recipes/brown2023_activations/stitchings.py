@@ -13,8 +13,8 @@ import pandas as pd
 from thinkalike.errors import StoreError
 from thinkalike.recipes.brown2023_activations.lens import fetch, load_lens
 from thinkalike.recipes.brown2023_activations.scales import ActivationsSettings
-from thinkalike.recipes.places import is_bundled, locate
-from thinkalike.recipes.steps import Steps
+from thinkalike.recipes.places import locate
+from thinkalike.recipes.steps import Steps, content_digest
 from thinkalike.recipes.weights import weights_digest
 from thinkalike.systems import bundled
 from thinkalike.types import Tokenizer
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from thinkalike.stitching import StitchResult
 
 SELF = "self"
-
-
-def is_there(name: str, folder: str | Path | None) -> bool:
-    """Whether a model can be had: bundled models may not be shipped, and a folder may lack some."""
-    if is_bundled(name):
-        return True
-    if folder is not None:
-        return (Path(folder) / name / "config.json").exists()
-    return not name.startswith("nano-")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +82,8 @@ class Workshop:
         how = s.only(*names) if by_task else None
         common = s.only("max_tokens", "length", "seed")
         about = {**common, "how": how, "kind": s.kind, "layers": layers, "floor": floor}
-        about |= {"bottom": self.identity(bottom), "top": self.identity(top), "text": _digest(self.text)}
+        about |= {"bottom": self.identity(bottom), "top": self.identity(top)}
+        about["text"] = content_digest(self.text)
         folder = self.steps.path(f"stitch-{bottom}-{top}-{'task' if by_task else 'squares'}", about)
         try:
             return StitchResult.load(folder)
@@ -127,7 +119,7 @@ class Workshop:
         about |= {
             "length": s.length,
             "batches": s.cka_batches,
-            "text": _digest(self.text),
+            "text": content_digest(self.text),
             "seed": s.seed,
             "average": "ratio",
         }
@@ -188,9 +180,3 @@ def curve_rows(result: StitchResult, size: str) -> pd.DataFrame:
 
 def same_layers(depth: int) -> list[tuple[int, int]]:
     return [(layer, layer) for layer in range(1, depth + 1)]
-
-
-def _digest(path: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)

@@ -75,6 +75,8 @@ def training_pairs(
     longest : in tokens; longer pairs are left out.
     """
     n_counter = round(n * counterexamples)
+    if n_counter > n - n // 2:
+        raise InvalidInput(f"Counterexamples are {counterexamples:.0%} of all pairs: at most half can be.")
     full, follows, not_follows = {"overlap": "full"}, {"label": ENTAILMENT}, {"label": OTHER}
     drawn = partial(_drawn, cases=cases, longest=longest, tokenizer=tokenizer)
     rows = drawn(n // 2, 10 * seed, full | follows)

@@ -81,7 +81,8 @@ def fine_tuned_population(settings: GeneralizationSettings, steps: Steps) -> Pop
     """Train `n_models` that differ in the seed, and beside them the control: some that were taught."""
     options = LoadOptions(device="cpu")
     reads = settings.reader_steps > 0
-    system = open_system(locate(settings.base), options, head="masked" if reads else None)
+    place = locate(settings.base, settings.models_folder)
+    system = open_system(place, options, head="masked" if reads else None)
     course = Course(settings, system.tokenizer)
     base = system.model
     if reads:

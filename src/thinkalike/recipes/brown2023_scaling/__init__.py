@@ -1,7 +1,7 @@
 """Brown et al. 2023, section 5: CKA within and between the members of a family of growing models.
 
 `scales.py` names models and sizes, `streams.py` runs CKA over text and reads configurations, `experiment.py`
-puts it together, `verdicts.py` turns numbers into statements, `figures.py` draws.
+puts it together, `measures.py` turns values into effects, `rules.py` judges them, `figures.py` draws.
 """
 
 from __future__ import annotations

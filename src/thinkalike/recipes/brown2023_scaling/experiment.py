@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from thinkalike.errors import ModelError
+from thinkalike.errors import InvalidInput, ModelError
 from thinkalike.inference.blocks import Blocks
 from thinkalike.labels import Floats
 from thinkalike.recipes.brown2023_scaling import figures, measures
@@ -119,6 +119,8 @@ def available(settings: ScalingSettings, out: Path) -> tuple[ScalingSettings, li
     if len(names) >= 2:
         notes = [f"This installation lacks {', '.join(missing)}: they are left out."] if missing else []
         return replace(settings, family=tuple(names)), notes
+    if not missing:
+        raise InvalidInput("brown2023-scaling compares the members of a family: name two or more.")
     if settings.scale != "smoke":
         raise ModelError(
             f"brown2023-scaling needs at least two members of the family, and this installation lacks "

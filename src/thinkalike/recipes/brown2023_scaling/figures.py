@@ -13,6 +13,7 @@ from thinkalike.charts.theme import LIGHT, layered, themed
 from thinkalike.labels import Floats
 from thinkalike.recipes.brown2023_scaling.measures import Values
 from thinkalike.recipes.findings import Figure
+from thinkalike.types import Chart
 
 
 def short(name: str) -> str:
@@ -104,16 +105,20 @@ def family(values: Values, names: Sequence[str]) -> Figure:
     )
 
 
+def each_with_itself(values: Mapping[str, Floats]) -> Chart:
+    """CKA between the blocks of one model, a panel for each."""
+    parts = [
+        heatmap(own, rows=short(name), columns=short(name), title=short(name)) for name, own in values.items()
+    ]
+    return themed(alt.concat(*parts, columns=4))
+
+
 def within(values: Values, names: Sequence[str]) -> Figure:
     """Each member against itself."""
-    parts = [
-        heatmap(values[name, name], rows=short(name), columns=short(name), title=short(name))
-        for name in names
-    ]
     return Figure(
         name="within",
         title="Likeness within each member, the smallest first",
-        chart=themed(alt.concat(*parts, columns=4)),
+        chart=each_with_itself({name: values[name, name] for name in names}),
         caption="CKA between the blocks of one model. Squares along the diagonal are blocks of layers that "
         "do much the same.",
         of_paper="Figure 10",
@@ -122,14 +127,10 @@ def within(values: Values, names: Sequence[str]) -> Figure:
 
 def flattened(values: Values, names: Sequence[str]) -> Figure:
     """Each member against itself, a passage being one item."""
-    parts = [
-        heatmap(values[name, name], rows=short(name), columns=short(name), title=short(name))
-        for name in names
-    ]
     return Figure(
         name="flattened",
         title="Likeness within each member, whole passages as items",
-        chart=themed(alt.concat(*parts, columns=4)),
+        chart=each_with_itself({name: values[name, name] for name in names}),
         caption="CKA between the blocks of one model where a passage is one vector, positions and features "
         "flattened to one dimension (footnote 6), which the paper did not evaluate.",
         of_paper="",
@@ -207,13 +208,10 @@ def odd(scores: Mapping[str, float], expected: str) -> Figure:
 
 def state_space(values: Mapping[str, Floats]) -> Figure:
     """A state-space model beside a Transformer."""
-    parts = [
-        heatmap(v, rows=short(name), columns=short(name), title=short(name)) for name, v in values.items()
-    ]
     return Figure(
         name="state-space",
         title="A state-space model beside a Transformer",
-        chart=themed(alt.concat(*parts, columns=2)),
+        chart=each_with_itself(values),
         caption="CKA between the blocks of one model, which the paper left to future work for state-space "
         "models.",
         of_paper="",

@@ -17,7 +17,7 @@ from thinkalike.progress import progress
 from thinkalike.recipes.brown2023_scaling.flattened import flattened_cka, whole_passages
 from thinkalike.recipes.brown2023_scaling.scales import ScalingSettings
 from thinkalike.recipes.places import identity, locate
-from thinkalike.recipes.steps import Steps
+from thinkalike.recipes.steps import Steps, content_digest
 from thinkalike.streaming.text_passages import documents_of
 from thinkalike.systems import bundled
 from thinkalike.systems.system import LoadOptions, open_system
@@ -36,6 +36,10 @@ class Streams:
     @property
     def text(self) -> Path:
         return bundled.sample_text() if self.settings.text is None else Path(self.settings.text)
+
+    @cached_property
+    def text_digest(self) -> str:
+        return content_digest(self.text)
 
     def place(self, model: str) -> str:
         return locate(model, self.settings.models_folder)
@@ -67,8 +71,7 @@ class Streams:
         s = self.settings
         about = {
             "models": {name: identity(name, s.models_folder) for name in names},
-            "text": str(self.text),
-            "size": self.text.stat().st_size,
+            "text": self.text_digest,
             **s.only("parts", "seed", "flattened_length", "flattened_passages", "dtype"),
         }
 
@@ -115,8 +118,7 @@ class Streams:
         about = {
             "models": {name: identity(name, self.settings.models_folder) for name in names},
             "untrained": untrained,
-            "text": str(self.text),
-            "size": self.text.stat().st_size,
+            "text": self.text_digest,
             "part": f"{part} of {self.settings.parts}",
             **reading,
         }
@@ -140,7 +142,7 @@ class Streams:
         """Mean cross-entropy of the next token on the text, in nats, and the number of parameters."""
         about = {
             "model": identity(name, self.settings.models_folder),
-            "text": str(self.text),
+            "text": self.text_digest,
             "tokens": self.settings.loss_tokens,
         }
         found: dict[str, float] = self.steps.json("loss", about, lambda: self._measure_loss(name))
@@ -178,6 +180,6 @@ def head_shape(config: Config) -> dict[str, float]:
 
 def _beginning(text: Path, n_characters: int) -> str:
     """The first characters of a file, or of the first file of a folder."""
-    path = min(text.glob("*.txt")) if text.is_dir() else text
+    path = min(text.rglob("*.txt")) if text.is_dir() else text
     with path.open(encoding="utf-8") as file:
         return file.read(n_characters)

@@ -168,8 +168,10 @@ def mean_between(a: pd.DataFrame, b: pd.DataFrame) -> float:
 def _checkpoints(work: Work) -> Statement:
     names = list(work.settings.checkpoints)
     missing = lacking(names, work.settings.models_folder)
-    if len(names) < 2 or missing:
-        return _said("checkpoints", [], f"This installation has no {listed(missing or ['checkpoints'])}.")
+    if missing:
+        return _said("checkpoints", [], f"This installation has no {listed(missing)}.")
+    if len(names) < 3:
+        return _said("checkpoints", [], "It takes two checkpoints or more, and the finished model.")
 
     def nearer(k: int, stimuli: Stimuli) -> Effects:
         *early, last = (work.table(name, stimuli) for name in names)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from thinkalike.errors import InvalidInput
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import effects_over
 from thinkalike.recipes.findings import Findings, Statement, Table, decided
@@ -32,6 +33,8 @@ def run(settings: SalleSettings, out: Path) -> Findings:
     from thinkalike.recipes.salle2024.figures import draw
 
     work = Work(settings, Steps(out))
+    if len(work.cast.models) < 2:
+        raise InvalidInput("salle2024 compares models: name two or more as transformers and state_space.")
     require(work.cast.models, recipe="salle2024", folder=settings.models_folder)
     kinds = [PAPER, NOT_FIRST, UNTANGLED, *([NATURAL] if settings.treebank else [])]
     seen = {kind: work.observations(kind) for kind in kinds}

@@ -62,6 +62,8 @@ def position_rises(seen: Observation, cast: Cast) -> Effects:
     if cast.state_space is None:
         return {}
     values = blocks_of(seen.tables[cast.state_space])[POSITION].to_numpy(np.float64)
+    if len(values) < 2:
+        return {}
     depth, before, after = step_of(values)
     middle = MIDDLE[0] <= depth <= MIDDLE[1]
     return {cast.state_space: after - RISE * max(before, 0.0) if middle else 0.0}

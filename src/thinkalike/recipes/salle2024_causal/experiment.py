@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from scipy.stats import spearmanr
 
 from thinkalike.activations import extract
 from thinkalike.comparison.profiling import profile
+from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import Effect, effects_over
@@ -24,10 +25,10 @@ from thinkalike.recipes.salle2024_causal.figures import causal_figures
 from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.recipes.salle2024_causal.scales import CausalSettings
-from thinkalike.recipes.steps import Steps
+from thinkalike.recipes.steps import Steps, content_digest
 from thinkalike.stimuli.minimal_pairs import minimal_pairs
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.stimuli.text import pack
+from thinkalike.stimuli.text import PackedText, pack
 from thinkalike.systems import bundled
 from thinkalike.systems.calling import frozen
 from thinkalike.systems.stack import layers_of
@@ -59,13 +60,24 @@ class Reader:
         depth = layers_of(self.model).n_blocks
         return sorted({max(1, round(share * depth)) for share in self.settings.depths})
 
+    @cached_property
+    def text(self) -> PackedText:
+        """All passages, of which every set has its own."""
+        s = self.settings
+        path = text_of(s)
+        packed = pack(path, self.tokenizer, length=s.length, split="paragraphs")
+        if len(packed) <= (s.sets - 1) * s.passages:
+            raise InvalidInput(
+                f"{path.name} has {len(packed)} passages of {s.length} tokens, too few for {s.sets} sets of "
+                f"{s.passages}: give more text, or fewer or shorter passages."
+            )
+        return packed
+
     def passages(self, number: int) -> np.ndarray:
         """The part of the text that belongs to a set: (n, length) token ids."""
-        s = self.settings
-        text = Path(s.text or bundled.sample_text())
-        packed = pack(text, self.tokenizer, length=s.length, split="paragraphs")
-        order = np.random.default_rng(s.seed).permutation(len(packed))
-        return packed.ids[np.sort(order[number * s.passages : (number + 1) * s.passages])]
+        n = self.settings.passages
+        order = np.random.default_rng(self.settings.seed).permutation(len(self.text))
+        return self.text.ids[np.sort(order[number * n : (number + 1) * n])]
 
     def observe(self, number: int) -> list[Json]:
         """All rows of one set: see `measure`."""
@@ -122,6 +134,10 @@ class Reader:
         return found
 
 
+def text_of(settings: CausalSettings) -> Path:
+    return Path(settings.text or bundled.sample_text())
+
+
 def _unchanged(states: torch.Tensor) -> torch.Tensor:
     return states
 
@@ -140,7 +156,7 @@ def measure(settings: CausalSettings, steps: Steps) -> pd.DataFrame:
     """
     rows: list[Mapping[str, Any]] = []
     common = settings.only("features", "depths", "sentences", "length", "passages", "pairs", "seed")
-    common |= {"text": str(settings.text)}
+    common |= {"text": content_digest(text_of(settings))}
     with progress("Sets", settings.sets * len(settings.models)) as bar:
         for name in settings.models:
             reader: list[Reader] = []
@@ -165,11 +181,8 @@ def _open(name: str, settings: CausalSettings) -> Reader:
 
 def judge(rows: pd.DataFrame, settings: CausalSettings) -> Findings:
     """Statements and figures from the table alone."""
-    rows = rows.assign(
-        rise=rows["loss without"] - rows["loss random"],
-        fall=rows["preference random"] - rows["preference without"],
-    )
-    statements = tuple(_statements(rows))
+    rows = beside_control(rows)
+    statements = tuple(statements_on(rows))
     means = rows.drop(columns=["set"]).groupby(["model", "layer", "feature"], sort=False).mean().reset_index()
     return Findings(
         recipe=NAME,
@@ -186,7 +199,16 @@ def judge(rows: pd.DataFrame, settings: CausalSettings) -> Findings:
     )
 
 
-def _statements(rows: pd.DataFrame) -> list[Statement]:
+def beside_control(rows: pd.DataFrame) -> pd.DataFrame:
+    """With `rise` of the loss and `fall` of the preference, each beside random directions."""
+    return rows.assign(
+        rise=rows["loss without"] - rows["loss random"],
+        fall=rows["preference random"] - rows["preference without"],
+    )
+
+
+def statements_on(rows: pd.DataFrame) -> list[Statement]:
+    """By the rules, from the rows of `measure` beside their control."""
     features = [name for name in RULES if name in set(rows["feature"])]
     found = [
         decided(RULES[name], _over_sets(rows[rows["feature"] == name], "rise"), numbers=_numbers(rows, name))
@@ -200,19 +222,25 @@ def _statements(rows: pd.DataFrame) -> list[Statement]:
         }
         for _, one in rows.groupby("set")
     ]
-    found.append(decided(RULES["order"], effects_over(ranks, OF)))
+    found.append(_decided("order", effects_over(ranks, OF), "Importances or losses do not differ."))
     number, tense = (rows[rows["feature"] == name] for name in ("number", "tense"))
     right = {
         f"{model}, right {kind}": float(own[f"right {kind}"].mean())
         for model, own in number.groupby("model", sort=False)
         for kind in ("own", "without", "random")
     }
-    found.append(decided(RULES["agreement"], _over_sets(number, "fall"), numbers=right))
+    found.append(_decided("agreement", _over_sets(number, "fall"), "It takes number.", right))
     keys = ["model", "set", "layer"]
     both = number.merge(tense, on=keys, suffixes=("", " tense"))
     both["less"] = both["preference without tense"] - both["preference without"]
-    found.append(decided(RULES["number alone"], _over_sets(both, "less")))
+    found.append(_decided("number alone", _over_sets(both, "less"), "It takes number and tense."))
     return found
+
+
+def _decided(
+    name: str, effects: Sequence[Effect], untested: str, numbers: Mapping[str, float] | None = None
+) -> Statement:
+    return decided(RULES[name], effects, comment="" if effects else untested, numbers=numbers)
 
 
 def _over_sets(rows: pd.DataFrame, column: str) -> list[Effect]:

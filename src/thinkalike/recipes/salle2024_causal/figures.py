@@ -13,6 +13,7 @@ from thinkalike.charts.theme import LIGHT, SHAPES, themed
 from thinkalike.recipes.effects import median_range
 from thinkalike.recipes.findings import Figure
 from thinkalike.types import Chart
+from thinkalike.wording import readable
 
 WIDTH, HEIGHT = 210, 200
 KINDS = {"without": "the feature", "random": "random directions"}
@@ -85,7 +86,7 @@ def _ranges(rows: pd.DataFrame, column: str) -> pd.DataFrame:
             middle = float(np.median(values))
             low, high = median_range(values)
             ends = (middle, middle) if math.isnan(low) else (low, high)
-            names = {"model": model, "layer": layer, "feature": _said(feature), "kind": said}
+            names = {"model": model, "layer": layer, "feature": readable(str(feature)), "kind": said}
             names["series"] = f"{names['feature']} {said}"
             shown.append({**names, "value": middle, "low": ends[0], "high": ends[1]})
     return pd.DataFrame(shown)
@@ -95,7 +96,7 @@ def scatter(rows: pd.DataFrame) -> Chart:
     means = (
         rows.groupby(["model", "layer", "feature"], sort=False)[["importance", "rise"]].mean().reset_index()
     )
-    means["feature"] = [_said(name) for name in means["feature"]]
+    means["feature"] = [readable(str(name)) for name in means["feature"]]
     features = list(dict.fromkeys(means["feature"]))
     panels = [
         alt.Chart(own)
@@ -116,10 +117,6 @@ def scatter(rows: pd.DataFrame) -> Chart:
         for k, (model, own) in enumerate(means.groupby("model", sort=False))
     ]
     return themed(alt.hconcat(*panels, spacing=24))
-
-
-def _said(feature: object) -> str:
-    return str(feature).replace("_", " ")
 
 
 def _color(features: list[str]) -> alt.Color:

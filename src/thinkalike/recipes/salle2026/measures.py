@@ -133,7 +133,9 @@ def families_apart(seen: Seen) -> Effects:
     families = seen.facts.loc[list(seen.warped.names), "family"].to_numpy()
     first, second = np.triu_indices(len(families), k=1)
     values, same = seen.warped.values[first, second], families[first] == families[second]
-    return {"": float((values[~same].mean() - values[same].mean()) / values.mean())} if same.any() else {}
+    if same.all() or not same.any():
+        return {}
+    return {"": float((values[~same].mean() - values[same].mean()) / values.mean())}
 
 
 def explained(seen: Seen) -> Effects:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,9 @@ from thinkalike.recipes.salle2026.scales import PopulationSettings
 from thinkalike.recipes.steps import Arrays, Steps
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Json
+
+if TYPE_CHECKING:
+    from thinkalike.populations.atlas import Atlas
 
 RELATIVE, CLAUSES = "relative", "clauses"
 PAIRS = 50_000
@@ -63,6 +67,14 @@ def drawn(kind: str, n: int, seed: int) -> tuple[Stimuli, ProfilingPlan]:
     if "n_words" in stimuli.features:  # so that all features are nominal, as they are in the paper
         stimuli = stimuli.choose(drop=["n_words"])
     return stimuli, plan_profiles(stimuli, interactions=True, n_folds=5)
+
+
+@cache
+def described() -> Atlas:
+    """The bundled models with their cards."""
+    from thinkalike.populations.atlas import Atlas
+
+    return Atlas()
 
 
 @dataclass(frozen=True)
@@ -142,7 +154,6 @@ class Work:
         return self.steps.json("facts", about, lambda: self._known(model))
 
     def _known(self, model: str) -> Json:
-        from thinkalike.populations.atlas import Atlas
         from thinkalike.systems.system import LoadOptions, open_system
 
         if model in COHORT:
@@ -152,7 +163,7 @@ class Work:
                 "objective": "causal",
                 **COHORT[model],
             }
-        bundled = Atlas()
+        bundled = described()
         if model not in bundled.names:
             raise InvalidInput(f"Nothing is known of {model}: give a table, --set metadata=FILE.")
         facts = dict(bundled[model].facts)
