@@ -35,7 +35,7 @@ class _Reached(Exception):
 
 
 def states_at(stack: Stack, layer: int, **inputs: object) -> torch.Tensor:
-    """The hidden states of `layer`, in the shape they have in the model; no block after it runs.
+    """The hidden states of `layer`, the batch first; no block after it runs.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def states_of(stack: Stack, layers: Iterable[int], **inputs: object) -> dict[int
 
     def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Inputs) -> object:
         if run in wanted:
-            found[run] = entering(args, kwargs)
+            found[run] = stack.batch_first(entering(args, kwargs))
         if len(found) == len(wanted):
             raise _Reached
         output = forward(*args, **kwargs)
         if run + 1 == stack.n_blocks and run + 1 in wanted:
-            found[run + 1] = first_tensor(output)
+            found[run + 1] = stack.batch_first(first_tensor(output))
             raise _Reached
         return output
 
@@ -95,7 +95,7 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
         From `layers_of`. Keep it over many calls: it remembers the form in which the blocks answer.
     layer
         0 replaces the embeddings, L the answer of the last block.
-    states : tensor of the shape that the model itself has there
+    states : tensor as `states_at` gives it
 
     Returns
     -------
@@ -117,6 +117,7 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
     True
     """
     _check_layer(stack, layer)
+    states = stack.batch_first(states)
     first: Inputs = {}
 
     def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Inputs) -> object:
