@@ -31,10 +31,14 @@ def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Laye
     )
     texts, times = where // ids.shape[1], where % ids.shape[1]
     name = _cache_name(stack)
+    counts_places = "position_ids" in inspect.signature(stack.model.forward).parameters
     cache: Answer = None
     sums: dict[Layer, Tensor] = {}
     for time in range(int(times[counted].max()) + 1):
-        cache = stack.model(**{"input_ids": ids[:, [time]], name: cache, "use_cache": True})[name]
+        now = {"input_ids": ids[:, [time]], name: cache, "use_cache": True}
+        if counts_places:  # some that also attend count them wrongly where their first block does not
+            now["position_ids"] = torch.full_like(ids[:, [time]], time)
+        cache = stack.model(**now)[name]
         rows, columns = torch.nonzero((times == time) & counted, as_tuple=True)
         for label in labels:
             state = _state(cache, label).flatten(1).float()
