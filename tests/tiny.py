@@ -419,8 +419,7 @@ TINY: dict[str, Tiny] = {
                 global_head_dim=8,
                 sliding_window=4,
                 layer_types=["sliding_attention", "full_attention", "full_attention"],
-                hidden_size_per_layer_input=8,
-                vocab_size_per_layer_input=N_TOKENS,
+                hidden_size_per_layer_input=0,  # where a model has them, they come from beside the stream
             ),
         }.items()
     },

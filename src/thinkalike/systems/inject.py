@@ -7,7 +7,8 @@
 
 The inputs of the second call still say how long the sequences are and where they are padded. What they mean
 no longer matters: the states enter the block after layer 5, and the blocks before it pass them through.
-(One exception: DeBERTa-v2's convolution, where a model has it, reads the embeddings from beside the blocks.)
+(Exceptions: DeBERTa-v2's convolution, and the embeddings that each block of a small Gemma 4 has, come,
+where a model has them, from the tokens beside the blocks.)
 """
 
 from __future__ import annotations
