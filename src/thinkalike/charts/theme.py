@@ -139,7 +139,7 @@ def drawable(table: pd.DataFrame) -> Data:
     """A table of any length: Altair refuses to draw long DataFrames, and is slow with long lists of rows."""
     if len(table) <= MOST_ROWS:
         return table
-    numbers = dict.fromkeys(table.select_dtypes("number"), "number")
+    numbers = {str(name): "number" for name in table.select_dtypes("number")}
     return alt.InlineData(
         values=table.to_csv(index=False), format=alt.CsvDataFormat(type="csv", parse=numbers)
     )

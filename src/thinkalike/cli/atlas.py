@@ -220,11 +220,13 @@ def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **option
         [
             str(row.fact),
             _figure(main),
-            f"{_figure(float(row.least))} to {_figure(float(row.most))}",
+            f"{_figure(least)} to {_figure(most)}",
             f"{row.leads} of {row.analyses}",
             f"{row.found} of {row.tested}",
         ]
-        for row, main in zip(frame.itertuples(), frame["main"].to_numpy(dtype=float), strict=True)
+        for row, (main, least, most) in zip(
+            frame.itertuples(), frame[["main", "least", "most"]].to_numpy(dtype=float), strict=True
+        )
     ]
     columns = ["fact", "importance", "over all analyses", "leads", "q ≤ 0.05"]
     show_table(columns, rows, names=["fact"], title="Facts over all analyses")
