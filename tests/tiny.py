@@ -75,6 +75,13 @@ GATED_DELTA: dict[str, Any] = {
     "linear_key_head_dim": 8,
     "linear_value_head_dim": 8,
 }
+MAMBA2: dict[str, Any] = {
+    "mamba_n_heads": 4,
+    "mamba_d_head": 16,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 4,
+    "mamba_chunk_size": 8,
+}
 GPT: dict[str, Any] = {
     "n_embd": WIDTH,
     "n_layer": 3,
@@ -155,8 +162,27 @@ TINY: dict[str, Tiny] = {
         lambda: tf.NomicBertConfig(**SIZES), norms=("post_attention_layernorm", "post_mlp_layernorm")
     ),
     **{
+        name: Tiny(config, norms=("post_attention_layernorm", "post_mlp_layernorm"))
+        for name, config in {
+            "gte": lambda: tf.GteConfig(**SIZES),
+            "jina_embeddings_v3": lambda: tf.JinaEmbeddingsV3Config(**SIZES),
+        }.items()
+    },
+    "roformer": Tiny(lambda: tf.RoFormerConfig(**SIZES), norms=BERT_NORMS),
+    "rembert": Tiny(
+        lambda: tf.RemBertConfig(**SIZES, input_embedding_size=16, output_embedding_size=16), norms=BERT_NORMS
+    ),
+    "xlnet": Tiny(
+        lambda: tf.XLNetConfig(
+            d_model=WIDTH, n_layer=3, n_head=4, d_inner=48, vocab_size=N_TOKENS, pad_token_id=0
+        )
+    ),
+    **{
         name: Tiny(config, hidden_states="normed", update=ADDED)
         for name, config in {
+            "esm": lambda: tf.EsmConfig(
+                **SIZES, position_embedding_type="rotary", mask_token_id=4, token_dropout=False
+            ),
             "roberta-prelayernorm": lambda: tf.RobertaPreLayerNormConfig(**{**SIZES, "pad_token_id": 1}),
             "xlm-roberta-xl": lambda: tf.XLMRobertaXLConfig(**{**SIZES, "pad_token_id": 1}),
             "megatron-bert": lambda: tf.MegatronBertConfig(**SIZES),
@@ -280,6 +306,7 @@ TINY: dict[str, Tiny] = {
                 max_position_embeddings=64,
                 pad_token_id=0,
             ),
+            "biogpt": lambda: tf.BioGptConfig(**SIZES),
             "falcon, sequential": lambda: tf.FalconConfig(**SIZES, parallel_attn=False),
             "stablelm": lambda: tf.StableLmConfig(**SHARED),
             "modernbert-decoder": lambda: tf.ModernBertDecoderConfig(
@@ -320,6 +347,23 @@ TINY: dict[str, Tiny] = {
             ),
             "minimax_m2": lambda: tf.MiniMaxM2Config(**GROUPED, num_local_experts=4, num_experts_per_tok=2),
             "phimoe": lambda: tf.PhimoeConfig(**SHARED, num_local_experts=4),
+            "exaone_moe": lambda: tf.ExaoneMoeConfig(
+                **GROUPED,
+                **EXPERTS,
+                num_shared_experts=1,
+                n_group=1,
+                topk_group=1,
+                mlp_layer_types=["dense", "sparse", "sparse"],
+            ),
+            "llama4_text": lambda: tf.Llama4TextConfig(
+                **GROUPED,
+                num_local_experts=4,
+                num_experts_per_tok=1,
+                intermediate_size_mlp=48,
+                interleave_moe_layer_step=2,
+            ),
+            "bitnet": lambda: tf.BitNetConfig(**SHARED),
+            "vaultgemma": lambda: tf.VaultGemmaConfig(**GROUPED, sliding_window=4),
             "olmo": lambda: tf.OlmoConfig(**SHARED),
             "olmo2": lambda: tf.Olmo2Config(**SHARED),
             "olmo3": lambda: tf.Olmo3Config(**SHARED),
@@ -348,11 +392,70 @@ TINY: dict[str, Tiny] = {
             "stablelm, parallel": lambda: tf.StableLmConfig(**SHARED, use_parallel_residual=True),
             "cohere": lambda: tf.CohereConfig(**SHARED),
             "cohere2": lambda: tf.Cohere2Config(**GROUPED, sliding_window=4),
+            "cohere2_moe": lambda: tf.Cohere2MoeConfig(
+                **GROUPED, num_experts=4, num_experts_per_tok=2, sliding_window=4
+            ),
             "phi": lambda: tf.PhiConfig(**SHARED),
         }.items()
     },
-    "granite": Tiny(
-        lambda: tf.GraniteConfig(**SHARED, residual_multiplier=0.5), kind="bytes", hidden_states="normed"
+    **{
+        name: Tiny(config, kind="bytes", hidden_states="normed")
+        for name, config in {
+            "granite": lambda: tf.GraniteConfig(**SHARED, residual_multiplier=0.5),
+            "granitemoe": lambda: tf.GraniteMoeConfig(
+                **SHARED, residual_multiplier=0.5, num_local_experts=4, num_experts_per_tok=2
+            ),
+            "granitemoehybrid": lambda: tf.GraniteMoeHybridConfig(
+                **SHARED,
+                **MAMBA2,
+                residual_multiplier=0.5,
+                layer_types=["mamba", "attention", "mamba"],
+                num_local_experts=4,
+                num_experts_per_tok=2,
+                shared_intermediate_size=16,
+            ),
+            "gemma4_text": lambda: tf.Gemma4TextConfig(
+                **GROUPED,
+                global_head_dim=8,
+                sliding_window=4,
+                layer_types=["sliding_attention", "full_attention", "full_attention"],
+                hidden_size_per_layer_input=0,  # where a model has them, they come from beside the stream
+            ),
+        }.items()
+    },
+    "bamba": Tiny(
+        lambda: tf.BambaConfig(**SHARED, **MAMBA2, attn_layer_indices=[1]),
+        kind="bytes",
+        hidden_states="normed",
+        update=("attention", ".mamba", "mlp"),
+    ),
+    "nemotron_h": Tiny(
+        lambda: tf.NemotronHConfig(
+            **{name: value for name, value in GROUPED.items() if name != "num_hidden_layers"},
+            layers_block_type=["mamba", "attention", "mlp", "moe"],
+            mamba_num_heads=4,
+            mamba_head_dim=8,
+            n_groups=1,
+            ssm_state_size=4,
+            chunk_size=8,
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=16,
+            moe_shared_expert_intermediate_size=16,
+            n_group=1,
+            topk_group=1,
+        ),
+        kind="bytes",
+        hidden_states="normed",
+        update=("block",),
+    ),
+    "recurrent_gemma": Tiny(
+        lambda: tf.RecurrentGemmaConfig(
+            **GROUPED, lru_width=WIDTH, attention_window_size=16, block_types=["recurrent", "attention"]
+        ),
+        kind="spaces",
+        hidden_states="normed",
+        update=("attention", ".temporal_block.linear_out", "mlp"),
     ),
     **{
         name: Tiny(config, kind="bytes", hidden_states="normed", update=("attention", ".linear_attn", "mlp"))
@@ -361,11 +464,22 @@ TINY: dict[str, Tiny] = {
                 **GATED_DELTA, **EXPERTS, shared_expert_intermediate_size=16
             ),
             "qwen3_5_text": lambda: tf.Qwen3_5TextConfig(**GATED_DELTA),
+            "qwen3_5_moe_text": lambda: tf.Qwen3_5MoeTextConfig(
+                **GATED_DELTA, **EXPERTS, shared_expert_intermediate_size=16
+            ),
         }.items()
     },
     "lfm2": Tiny(
         lambda: tf.Lfm2Config(
             **SHARED, layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False
+        ),
+        kind="bytes",
+        hidden_states="normed",
+        update=("attention", ".conv", "mlp"),
+    ),
+    "lfm2_moe": Tiny(
+        lambda: tf.Lfm2MoeConfig(
+            **SHARED, **EXPERTS, layer_types=["conv", "full_attention", "conv"], num_dense_layers=1
         ),
         kind="bytes",
         hidden_states="normed",
@@ -497,6 +611,7 @@ TINY: dict[str, Tiny] = {
         f"{name}, encoder": Tiny(config, kind="bytes", part="encoder", hidden_states="normed", update=ADDED)
         for name, config in {
             "mbart": lambda: tf.MBartConfig(**TWO_STACKS, max_position_embeddings=64),
+            "blenderbot": lambda: tf.BlenderbotConfig(**TWO_STACKS, max_position_embeddings=64),
             "m2m_100": lambda: tf.M2M100Config(**TWO_STACKS, max_position_embeddings=64),
             "pegasus": lambda: tf.PegasusConfig(**TWO_STACKS, max_position_embeddings=64),
         }.items()
@@ -535,15 +650,11 @@ TINY: dict[str, Tiny] = {
         norm_hidden=True,
         update=ADDED,
     ),
-    "deit": Tiny(
-        lambda: tf.DeiTConfig(**TOWER, image_size=32, patch_size=8),
-        kind="image",
-        norm_hidden=True,
-        update=ADDED,
-    ),
     **{
         name: Tiny(config, kind="image", norm_hidden=True, update=ADDED)
         for name, config in {
+            "deit": lambda: tf.DeiTConfig(**TOWER, image_size=32, patch_size=8),
+            "ijepa": lambda: tf.IJepaConfig(**TOWER, image_size=32, patch_size=8),
             "dinov2_with_registers": lambda: tf.Dinov2WithRegistersConfig(
                 hidden_size=WIDTH,
                 num_hidden_layers=3,
@@ -622,6 +733,9 @@ TINY: dict[str, Tiny] = {
         update=ADDED,
     ),
     "hubert": Tiny(lambda: tf.HubertConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")),
+    "unispeech-sat": Tiny(
+        lambda: tf.UniSpeechSatConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")
+    ),
     "data2vec-audio": Tiny(
         lambda: tf.Data2VecAudioConfig(**SPEECH), kind="audio", norms=("layer_norm", "final_layer_norm")
     ),

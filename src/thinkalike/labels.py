@@ -25,6 +25,16 @@ def group_of(layer: Layer) -> str:
     return block if dot and block.isdigit() and part[:1].isalpha() else str(layer)
 
 
+PARTS = {"h": "heads", "e": "experts", "l": "latents"}
+"""By the mark in their names, `4.h7`"""
+
+
+def part_name(layers: Iterable[Layer]) -> str:
+    """What one calls such layers: `heads`; `layers` if they are whole, or not all of one kind."""
+    marks = {"" if group_of(layer) == str(layer) else str(layer).partition(".")[2][0] for layer in layers}
+    return PARTS.get(marks.pop(), "layers") if len(marks) == 1 else "layers"
+
+
 def has_parts(layers: Iterable[Layer]) -> bool:
     """Whether some of the layers are parts of blocks, such as heads: those of a block have no order."""
     return any(group_of(layer) != str(layer) for layer in layers)

@@ -27,6 +27,17 @@ def test_a_fingerprint_has_its_name_and_its_facts(run: Run, tmp_path: Path) -> N
         run("atlas", "list", "--at", file)
 
 
+def test_a_place_below_a_file_is_refused_before_a_model_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    for place in ("notes.txt", "notes.txt/atlas", "notes.txt/a/b"):
+        with pytest.raises(InvalidInput, match=r"notes\.txt is a file, and an atlas is a folder"):
+            run("atlas", "add", "a-model-that-nobody-has", "--at", place)  # read, it would fail otherwise
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 def test_a_file_of_arrays_is_no_fingerprint(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "few.npz", **{"0": np.eye(4)})
     with pytest.raises(StoreError, match="has 4 rows but the stimuli have"):

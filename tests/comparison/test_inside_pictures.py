@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import thinkalike as ta
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.chart_tables import layer_map_table
 from thinkalike.comparison.maps import LayerMap
+from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.comparison.trajectories import block_means
 from thinkalike.errors import UnknownName
 from thinkalike.labels import group_of
@@ -37,17 +41,36 @@ def test_the_block_of_a_part(layer, block):
 def texts(chart):
     """The labels of all marks of text, from the data of a chart."""
     found = []
-    for rows in chart.to_dict()["datasets"].values():
+    for rows in chart["datasets"].values():
+        if isinstance(rows, str):
+            continue
         found.extend(row["name"] for row in rows if "middle" in row)
     return found
 
 
 def test_matrices_are_labelled_by_blocks():
     acts, _ = heads()
-    chart = ta.similarity([acts], measure="cka").plot()
+    chart = ta.similarity([acts], measure="cka").plot().to_dict()
     assert texts(chart) == ["mine", "1", "2", "3"]
-    edges = [row["edge"] for rows in chart.to_dict()["datasets"].values() for row in rows if "edge" in row]
+    edges = [row["edge"] for rows in chart["datasets"].values() for row in rows if "edge" in row]
     assert edges == [4, 8]
+
+
+def test_of_many_blocks_some_are_labelled_and_the_last():
+    """Two models of 12 × 12 heads: twenty labels and a few more have room beside a matrix."""
+    names = [f"{block}.h{head}" for block in range(1, 13) for head in range(12)]
+    rows = tuple((system, name) for system in ("one", "other") for name in names)
+    values = np.where(np.eye(len(rows)) == 1, np.nan, 0.5)
+    chart = SimilarityMatrix("cka", rows, values).plot().to_dict()
+    assert texts(chart) == ["one", "other", *["1", "3", "5", "7", "9", "12"] * 2]
+    (cells,) = (
+        rows for rows in chart["datasets"].values() if isinstance(rows, str)
+    )  # as a DataFrame refused
+    table = pd.read_csv(io.StringIO(cells))
+    assert len(table) == 288**2
+    assert table.iloc[1].tolist() == [0, 1, 0.5, "one:1.h0", "one:1.h1"]
+    assert table["value"].isna().to_numpy().reshape(288, 288)[np.eye(288) == 1].all()
+    assert chart["layer"][0]["data"]["format"]["parse"] == dict.fromkeys(("i", "j", "value"), "number")
 
 
 def test_profiles_are_labelled_by_blocks():
@@ -65,7 +88,10 @@ def test_heads_of_a_block_are_not_joined_by_lines():
     """They have no order: points, with a rule for the spread; layers of a model keep their lines."""
     acts, stimuli = heads()
     importance, score = ta.profile(acts, stimuli).plot().to_dict()["vconcat"]
-    assert marks_of(importance) == ["rule", "point", "text"]
+    assert marks_of(importance) == ["rule", "point", "text", "text"]
+    rim, name = (layer["mark"] for layer in importance["layer"][2:])
+    assert rim["stroke"] == "#ffffff"  # behind the name, which points would run through
+    assert "stroke" not in name
     assert marks_of(score) == ["rule", "point", "tick"]
     rng = np.random.default_rng(0)
     whole = ta.Activations.from_arrays(

@@ -35,7 +35,7 @@ def test_two_of_six_planted_facts_are_found() -> None:
     found = why(distances, facts, groups={}, n_permutations=199)
     frame = found.to_frame()
     assert set(frame["facts"][:2]) == {"category 0", "number 0"}
-    assert (frame["p"][:2] <= 0.01).all()
+    assert (np.sort(found.p)[:2] <= 0.01).all()
     assert (frame["q"][2:] > 0.05).all()
     assert (frame["low"][:2] > 0).all()
     ranged = frame[frame["importance"] != 0]
@@ -53,9 +53,24 @@ def test_correlated_facts_do_not_lend_their_effect() -> None:
     """Number 1 goes with number 0, which alone matters: alone it would seem to matter too."""
     distances, facts = drawn(1, correlated=0.9, effect=2.0)
     chosen = facts[["number 0", "number 1", "category 0"]]
-    both = why(distances, chosen, groups={}, n_permutations=199, ranges=False).to_frame().set_index("facts")
-    assert both.loc["number 1", "alone"] <= 0.05 < both.loc["number 1", "p"]
-    assert both.loc["number 0", "p"] <= 0.05
+    found = why(distances, chosen, groups={}, n_permutations=199, ranges=False)
+    both = found.to_frame().set_index("facts")
+    assert both.loc["number 1", "q_alone"] <= 0.05 < both.loc["number 1", "q"]
+    assert both.loc["number 0", "q"] <= 0.05
+
+
+def test_what_is_shown_is_corrected_by_hand() -> None:
+    """Benjamini and Hochberg: the k-th smallest of n is times n / k, and no larger than those after it."""
+    distances, facts = drawn(3, effect=0.4)
+    found = why(distances, facts, groups={}, n_permutations=199, ranges=False)
+    shown = found.to_frame().set_index("facts").loc[list(found.groups)]
+    assert not {"p", "alone"} & set(shown.columns)
+    for raw, column in ((found.p, "q"), (found.alone, "q_alone")):
+        n, order = len(raw), np.argsort(raw)
+        by_hand = np.empty(n)
+        by_hand[order] = [min(raw[order[m]] * n / (m + 1) for m in range(k, n)) for k in range(n)]
+        np.testing.assert_allclose(shown[column], np.minimum(by_hand, 1.0))
+        assert (by_hand > raw).any()
 
 
 def test_what_facts_explain_is_a_regression_of_the_places() -> None:

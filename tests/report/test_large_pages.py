@@ -107,6 +107,14 @@ def test_the_cells_of_a_large_matrix_are_a_picture_in_the_colours_of_its_legend(
         assert (found[:, 3] == 255).all()
 
 
+def test_a_large_matrix_takes_the_room_that_there_is(browser: Any, many_layers: str) -> None:
+    """300 cells of one whole pixel would leave half of it empty."""
+    side, room = opened(browser, many_layers).execute_script("""
+        const box = document.querySelector("[data-chart=matrix-features]");
+        return [box.querySelector("image").getBoundingClientRect().width, box.clientWidth];""")
+    assert 0.7 * room < side <= room
+
+
 def test_a_cell_of_the_picture_can_be_clicked_and_says_what_it_is(
     browser: Any, many_layers: str, layers: Comparison
 ) -> None:

@@ -96,6 +96,24 @@ def test_a_shared_block_is_as_many_layers_as_it_runs(one_case):
     assert one_case("albert, two groups").stack.blocks == (first, first, second, second)
 
 
+def test_positions_that_come_first_inside_are_turned_round(one_case):
+    """As many texts as tokens, so that shapes do not tell the two apart."""
+    case = one_case("xlnet")
+    stack, ids = case.stack, case.inputs()["input_ids"].repeat(6, 1)[:11]
+    ids[3:] = ids[3:].flip(1)
+    assert ids.shape == (11, 11)
+    with torch.no_grad(), recording(stack) as found:
+        theirs = stack.model(input_ids=ids, output_hidden_states=True).hidden_states
+    for layer, states in found.states.items():
+        torch.testing.assert_close(states, theirs[layer], atol=1e-6, rtol=0)
+        assert (states - theirs[layer].transpose(0, 1)).abs().max() > 0.1
+    with torch.no_grad(), recording(stack, site="mlp") as one, recording(stack, site="mlp") as other:
+        stack.model(input_ids=ids[:1])
+        alone = other.states[2]
+        stack.model(input_ids=ids)
+    torch.testing.assert_close(one.states[2][:1], alone, atol=1e-5, rtol=0)
+
+
 def test_a_head_on_top_does_not_matter(one_case):
     for name, head in (
         ("gpt2", tf.GPT2LMHeadModel),

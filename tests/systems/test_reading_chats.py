@@ -175,6 +175,10 @@ def test_models_that_cannot_write(one_case):
 def test_prompts_that_leave_no_room():
     with pytest.raises(InvalidInput, match=r"longest prompt has \d+ tokens, and 10 more .* at most 256"):
         ta.extract("nano-gpt2", ["the king " * 125], generate=10, cache=False)
+    with pytest.raises(
+        InvalidInput, match=r"shorten the prompts, or write fewer\.$"
+    ):  # a window is no way out
+        ta.extract("nano-gpt2", ["the king " * 500], generate=10, cache=False)
 
 
 def test_images_are_no_chats(one_case):

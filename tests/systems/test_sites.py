@@ -254,6 +254,14 @@ def test_sites_that_a_model_lacks(one_case):
         modules_at(one_case("bert").stack, "state")
 
 
+def test_heads_of_a_model_that_has_none(one_case, words_of):
+    case = one_case("mamba")
+    with pytest.raises(
+        InvalidInput, match=r"mamba model has no site 'heads'.* choose residual or block or state"
+    ):
+        ta.extract(case.model, words_of(tiny.TEXTS[:1]), processor=case.processor, site="heads")
+
+
 def test_a_head_beyond_the_model(one_case, words_of):
     case = one_case("gpt2")
     heads = ta.extract(case.model, words_of(tiny.TEXTS[:1]), processor=case.processor, site="heads")

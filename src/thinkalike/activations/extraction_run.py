@@ -25,7 +25,7 @@ from thinkalike.systems.chunk_plan import TOKENS_AT_ONCE, make_plan
 from thinkalike.systems.continuations import continue_prompts, written_texts
 from thinkalike.systems.fingerprints import fingerprint_processor
 from thinkalike.systems.passes import SIGNALS_AT_ONCE, RowSource, SignalSource, TextSource
-from thinkalike.systems.sites import find_site
+from thinkalike.systems.sites import find_site, modules_at
 from thinkalike.systems.stack import Stack
 from thinkalike.systems.system import System
 from thinkalike.systems.texts import Reader, Sequences
@@ -142,6 +142,7 @@ def _parts(stack: Stack, settings: ExtractionSettings) -> Parts | None:
             f"The final norm has no parts as site={settings.site!r} does: leave out final_norm, or take it "
             "with site='residual'."
         )
+    modules_at(stack, settings.site)  # refuses a site that the model lacks
     return Parts(site.mark, None if site.parts is None else site.parts(stack))
 
 
@@ -231,7 +232,7 @@ def _reader(system: System, settings: ExtractionSettings) -> Reader:
         pooling="last" if settings.generate else settings.pooling,
         bos=settings.bos,
         drop_first=settings.drop_first,
-        max_length=system.max_length,
+        max_length=None if settings.generate else system.max_length,  # with what is written: `_continued`
         frame=frame,
         windows=None if settings.window is None else Windows(settings.window),
     )

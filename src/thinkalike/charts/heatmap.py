@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
+from math import ceil
 from typing import Any
 
 import altair as alt
@@ -221,16 +222,19 @@ def _ticks(layers: Sequence[str], start: int, every: int) -> list[Json]:
     """Labels of layers; where they are parts of blocks, of the blocks."""
     blocks = _blocks(layers)
     if blocks:
-        step = max(1, every * len(blocks) // len(layers))
         return [
-            {"name": name, "middle": start + (first + end) / 2, **_kept_within(1, 3)}
-            for name, first, end in blocks[::step]
+            {"name": blocks[k][0], "middle": start + sum(blocks[k][1:]) / 2, **_kept_within(1, 3)}
+            for k in _labelled(len(blocks), ceil(every * len(blocks) / len(layers)))
         ]
     return [
-        {"name": layer, "middle": start + k + 0.5, **_kept_within(k, len(layers))}
-        for k, layer in enumerate(layers)
-        if k == len(layers) - 1 or (k % every == 0 and len(layers) - 1 - k >= every)
+        {"name": layers[k], "middle": start + k + 0.5, **_kept_within(k, len(layers))}
+        for k in _labelled(len(layers), every)
     ]
+
+
+def _labelled(n: int, every: int) -> list[int]:
+    """The places that have a label: each so-manieth, and the last."""
+    return [k for k in range(n) if k == n - 1 or (k % every == 0 and n - 1 - k >= every)]
 
 
 def _kept_within(place: int, n_layers: int) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
@@ -78,14 +79,17 @@ def importance_profile(
     named = base.transform_filter("datum.named").transform_calculate(label=label)
     named = named.encode(y=y, text="label:N", opacity=faded)
     early = f"datum.place < {len(layers) / 2}"
-    names = named.mark_text(
-        align=alt.expr(f"{early} ? 'left' : 'right'"),
-        dx=alt.expr(f"{early} ? -4 : 4"),
-        dy=-8,
-        baseline="bottom",
-        fontWeight=600,
-    )
-    marks = (band, lines, points, names) if joined else (band, points, names)
+    beside: dict[str, Any] = {
+        "align": alt.expr(f"{early} ? 'left' : 'right'"),
+        "dx": alt.expr(f"{early} ? -4 : 4"),
+        "dy": -8,
+        "baseline": "bottom",
+        "fontWeight": 600,
+    }
+    names = named.mark_text(**beside)
+    # Behind the names a rim in the colour of the surface: points of many parts would run through the letters.
+    rims = named.mark_text(**beside, stroke=theme.surface, strokeWidth=4, strokeJoin="round")
+    marks = (band, lines, points, names) if joined else (band, points, rims, names)
     return layered(*marks, width=300, height=230, title=title).add_params(focus)
 
 

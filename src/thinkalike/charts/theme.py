@@ -21,7 +21,9 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, s
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 ThemeName = Literal["light", "dark"]
-Data = pd.DataFrame | alt.NamedData
+Data = pd.DataFrame | alt.NamedData | alt.InlineData
+MOST_ROWS = 5000
+"""Of a DataFrame that Altair draws without being told to"""
 Chart = TypeVar("Chart", bound=alt.TopLevelMixin)
 
 
@@ -131,6 +133,16 @@ def config(theme: Theme) -> dict[str, Any]:
         "text": {"color": theme.ink, "fontSize": 11},
         "rule": {"color": theme.muted},
     }
+
+
+def drawable(table: pd.DataFrame) -> Data:
+    """A table of any length: Altair refuses to draw long DataFrames, and is slow with long lists of rows."""
+    if len(table) <= MOST_ROWS:
+        return table
+    numbers = {str(name): "number" for name in table.select_dtypes("number")}
+    return alt.InlineData(
+        values=table.to_csv(index=False), format=alt.CsvDataFormat(type="csv", parse=numbers)
+    )
 
 
 def layered(*parts: alt.Chart, width: float, height: float, title: str = "") -> alt.LayerChart:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from thinkalike.populations.atlas import Atlas
 
-P_IN_WORDS = (
+Q_IN_WORDS = (
     "importance: how much ρ falls without the facts, with its range over other models. "
-    "p: by permuting models, given all the other facts. q: corrected for their number. "
-    "alone: p as if there were no others."
+    "q: p by permuting models, given all the other facts; q alone: as if there were no others. "
+    "Both are corrected for the number of facts."
 )
 ACTIONS = ("add", "list", "nearest", "map", "why", "report")
 
@@ -186,7 +186,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     from thinkalike.wording import number
 
     found = opened.why(_table(table), **options)
-    columns = ["conditional", "share", "p", "q", "alone"]
+    columns = ["conditional", "share", "q", "q_alone"]
     rows = [
         [
             str(row["facts"]),
@@ -196,12 +196,13 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
         for _, row in found.to_frame().iterrows()
     ]
     title = f"{found.n_models} models by {found.by}: facts explain ρ = {found.score:.2f} of the distances"
-    show_table(["facts", "importance", *columns], rows, names=["facts"], title=title)
+    headings = [name.replace("_", " ") for name in ("facts", "importance", *columns)]
+    show_table(headings, rows, names=["facts"], title=title)
     notes = [f"{fact} was left out: it is {why}." for fact, why in found.left_out.items()]
     if bool((found.p != found.p).any()):
         notes.insert(0, "–: so few models do not tell that fact from all the others together.")
     typer.echo(why_in_words(found))
-    show_notes([P_IN_WORDS, *notes])
+    show_notes([Q_IN_WORDS, *notes])
 
 
 def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **options: str) -> None:
@@ -220,11 +221,13 @@ def _sensitivity(opened: Atlas, table: Path | None, cohort: str | None, **option
         [
             str(row.fact),
             _figure(main),
-            f"{row.least:.3f} to {row.most:.3f}",
+            f"{_figure(least)} to {_figure(most)}",
             f"{row.leads} of {row.analyses}",
             f"{row.found} of {row.tested}",
         ]
-        for row, main in zip(frame.itertuples(), frame["main"].to_numpy(dtype=float), strict=True)
+        for row, (main, least, most) in zip(
+            frame.itertuples(), frame[["main", "least", "most"]].to_numpy(dtype=float), strict=True
+        )
     ]
     columns = ["fact", "importance", "over all analyses", "leads", "q ≤ 0.05"]
     show_table(columns, rows, names=["fact"], title="Facts over all analyses")

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thinkalike.comparison.explaining import MATTERS
+from thinkalike.comparison.part_answers import most_alike_parts, where_features_matter
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.inference.agreement import Agreement
-from thinkalike.inference.block_tests import BlockTest
+from thinkalike.inference.block_tests import SIGNIFICANT, BlockTest
 from thinkalike.inference.jackknife import jackknife_error, quantile
-from thinkalike.labels import Floats
+from thinkalike.labels import Floats, has_parts, part_name
 from thinkalike.wording import listed, readable
 
 if TYPE_CHECKING:
     from thinkalike.comparison.robustness import Robustness
 
-SIGNIFICANT = 0.05
 WORTH_NAMING = 0.05
 """The least difference of shares that is told"""
 ABOVE_ALL = 0.5
@@ -66,9 +66,14 @@ def answer(
     if not blocks:
         return _nothing_ranked(profiles)
     best = max(blocks, key=lambda block: block.mean)
+    alike, why = _who_is_alike(blocks, best), _why(profiles, blocks, best)
+    layers = [layer for profile in profiles.values() for layer in profile.layers]
+    if has_parts(layers):
+        alike = f"{most_alike_parts(matrices[FEATURES], blocks)} Over all {part_name(layers)}: {alike}"
+        why = f"{why} {where_features_matter([profiles[best.a], profiles[best.b]])}".rstrip()
     return Answer(
-        _who_is_alike(blocks, best),
-        _why(profiles, blocks, best) + _who_is_left_out(profiles, blocks),
+        alike,
+        why + _who_is_left_out(profiles, blocks),
         _how_sure(blocks, best, tried, agreements, sample),
         _what_would_change_it(profiles, blocks, best, matrices, tried),
         _what_next(profiles, blocks, best, tried, sample),
@@ -77,9 +82,10 @@ def answer(
 
 def _one_system(profile: Profile) -> Answer:
     weak = np.nanmedian(profile.mean_scores) < LITTLE
+    where = where_features_matter([profile]) if has_parts(profile.layers) else ""
     return Answer(
         f"{profile.system} is organised above all by {_top(profile, system_shares(profile))}.",
-        "Its vectors lie further apart where that differs than where anything else does.",
+        f"Its vectors lie further apart where that differs than where anything else does. {where}".rstrip(),
         "The features explain little of it." if weak else "The profile below shows it for every layer.",
         "Other features, or other sentences.",
         "Compare it with another system.",

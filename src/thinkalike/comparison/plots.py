@@ -16,7 +16,7 @@ import pandas as pd
 from thinkalike.charts import heatmap, pair, specifications
 from thinkalike.charts import map_charts as maps
 from thinkalike.charts import profile_charts as profiles
-from thinkalike.charts.theme import LIGHT, Data, Theme, get_theme, themed
+from thinkalike.charts.theme import LIGHT, Data, Theme, drawable, get_theme, themed
 from thinkalike.comparison import chart_tables as tables
 from thinkalike.errors import UnknownName
 from thinkalike.labels import Layer, find_row, row_name, systems_of
@@ -98,7 +98,7 @@ def matrix_chart(
 ) -> alt.LayerChart:
     """Every layer against every other, with the boundaries of the systems (Figure 2)."""
     return heatmap.similarity_matrix(
-        tables.cell_table(matrix) if data is None else data,
+        drawable(tables.cell_table(matrix)) if data is None else data,
         systems=tables.system_layers(matrix.rows),
         domain=tables.value_domain(matrix),
         label=tables.value_label(matrix.measure),

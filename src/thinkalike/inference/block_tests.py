@@ -32,6 +32,7 @@ from thinkalike.parallel import cores, stream_in_order
 FEWEST_FEATURES = 5
 """Of fewer there are at most 24 relabellings, and hardly a p below 0.05: none is given."""
 
+SIGNIFICANT = 0.05
 _EQUAL = 1e-9  # values this close are one value: relabellings that give the same τ_w differ by rounding only
 
 

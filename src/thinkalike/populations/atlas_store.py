@@ -32,8 +32,10 @@ class AtlasStore:
     @classmethod
     def at(cls, address: Address) -> AtlasStore:
         root = place(address)
-        if is_local(root) and root.is_file():
-            raise InvalidInput(f"{root} is a file, and an atlas is a folder: name another place.")
+        if is_local(root):
+            there = next(part for part in (root, *root.absolute().parents) if part.exists())
+            if not there.is_dir():
+                raise InvalidInput(f"{there} is a file, and an atlas is a folder: name another place.")
         return cls(root)
 
     @property

@@ -51,7 +51,7 @@ class Why(Kept):
     share : (n_groups,) of what the other facts leave of the distances, the part that a group explains
     p, q : (n_groups,) of `share`, by permuting models; q is corrected for the number of groups (Benjamini and
         Hochberg). NaN where a group cannot be told apart from the others among so few models
-    alone : (n_groups,) p of a group as if there were no other facts
+    alone, q_alone : (n_groups,) p and q of a group as if there were no other facts
     left_out : fact → why it was not used
     """
 
@@ -75,9 +75,13 @@ class Why(Kept):
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(index=False, float_format=lambda v: f"{v:.3f}", border=0)
 
+    @property
+    def q_alone(self) -> Floats:
+        return _corrected(self.alone)
+
     def to_frame(self) -> pd.DataFrame:
-        """One row per group of facts, the most important first."""
-        columns = ("importance", "low", "high", "conditional", "share", "p", "q", "alone")
+        """One row per group of facts, the most important first; its tests are corrected for their number."""
+        columns = ("importance", "low", "high", "conditional", "share", "q", "q_alone")
         frame = pd.DataFrame({"facts": list(self.groups), **{name: getattr(self, name) for name in columns}})
         return frame.sort_values("importance", ascending=False, ignore_index=True)
 
@@ -131,8 +135,6 @@ def why(
         for marginal in (False, True)
     )
     p = np.array([test.p for test in given])
-    q = nothing.copy()
-    q[np.isfinite(p)] = false_discovery_control(p[np.isfinite(p)])
     return Why(
         by=distances.by,
         n_models=len(distances.names),
@@ -144,10 +146,17 @@ def why(
         high=ends[1],
         share=np.array([test.share for test in given]),
         p=p,
-        q=q,
+        q=_corrected(p),
         alone=np.array([test.p for test in alone]),
         left_out=dict(table.left_out),
     )
+
+
+def _corrected(p: Floats) -> Floats:
+    """For the number of those that were tested (Benjamini and Hochberg); NaN stays NaN."""
+    q, tested = np.full(len(p), np.nan), np.isfinite(p)
+    q[tested] = false_discovery_control(p[tested])
+    return q
 
 
 def _fit(features: pd.DataFrame, distances: Floats) -> MLEM:

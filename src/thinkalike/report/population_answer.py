@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 from thinkalike.labels import Floats
 from thinkalike.populations.between_models import Distances
@@ -51,7 +50,7 @@ def why_in_words(reasons: Why | None) -> str:
     if reasons is None:
         return "Not asked: there are too few models, or no facts that differ among them."
     apart = _named(reasons, reasons.q)
-    alone = _named(reasons, false_discovery_control(np.nan_to_num(reasons.alone, nan=1.0)))
+    alone = _named(reasons, reasons.q_alone)
     if apart:
         return f"Models alike in {listed(apart)} are nearer to one another, whatever the other facts."
     if alone:

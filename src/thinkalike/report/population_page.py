@@ -116,7 +116,7 @@ def _reasons(found: Why) -> list[list[str]]:
         [
             str(row["facts"]),
             _figure(row["importance"]) + _range(row["low"], row["high"]),
-            *(_figure(row[name]) for name in ("conditional", "share", "p", "q", "alone")),
+            *(_figure(row[name]) for name in ("conditional", "share", "q", "q_alone")),
         ]
         for _, row in found.to_frame().iterrows()
     ]

@@ -47,6 +47,8 @@ class Architecture:
         The stacks of a model that has several, which are as many systems; unasked, the first is taken.
     channels_first
         States are (batch, units, height, width) rather than (batch, position, units).
+    time_first
+        Within the model states are (position, batch, units); whoever reads them has the batch first.
     reads_mask
         The model takes an attention mask.
     max_length
@@ -69,6 +71,7 @@ class Architecture:
     parallel: str | bool = False
     parts: tuple[Part, ...] = ()
     channels_first: bool = False
+    time_first: bool = False
     reads_mask: bool = True
     max_length: Literal["positions", "offset positions", "any"] = "positions"
     settings: dict[str, object] = field(default_factory=dict)
@@ -122,6 +125,34 @@ _MODERNBERT = Architecture(
 )
 # Most blocks keep a state instead of looking back: attention and heads are those of the others.
 _GATED_DELTA = replace(_LLAMA, state="linear_attn")
+# Beside attention in some blocks, a state-space model in the others.
+_JAMBA = replace(
+    _LLAMA,
+    final_norm="final_layernorm",
+    mlp="feed_forward",
+    neurons="feed_forward.down_proj",
+    state="mamba",
+)
+# A short convolution stands in for attention in most blocks.
+_LFM2 = replace(
+    _LLAMA,
+    final_norm="embedding_norm",
+    heads="self_attn.out_proj",
+    mlp="feed_forward",
+    neurons="feed_forward.w2",
+)
+# What attention and MLP add is scaled outside their modules.
+_SCALED = replace(_LLAMA, attention=None, mlp=None)
+_SCALED_EXPERTS = replace(_SCALED, neurons=None, router="block_sparse_moe.router")
+_XGLM = Architecture(
+    "decoder",
+    "layers",
+    final_norm="layer_norm",
+    attention="self_attn",
+    mlp="fc2",
+    heads="self_attn.out_proj",
+    neurons="fc2",
+)
 _MAMBA = Architecture(
     "state space", "layers", final_norm="norm_f", mixer="mixer", state="mixer", max_length="any"
 )
@@ -195,6 +226,15 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "mpnet": replace(_ROBERTA, attention="attention.attn.o", heads="attention.attn.o"),
         "nomic_bert": replace(_LLAMA, kind="encoder", final_norm=None),
         "eurobert": replace(_LLAMA, kind="encoder"),
+        "gte": replace(_LLAMA, kind="encoder", final_norm=None),
+        "jina_embeddings_v3": replace(_LLAMA, kind="encoder", final_norm=None, neurons="mlp.fc2"),
+        "roformer": _BERT,
+        "rembert": _BERT,
+        "esm": replace(_BERT, final_norm="encoder.emb_layer_norm_after"),
+        # Attention mixes its heads and adds the stream without calling a module that does either alone.
+        "xlnet": Architecture(
+            "encoder", "layer", mlp="ff.layer_2", neurons="ff.layer_2", time_first=True, max_length="any"
+        ),
         "distilbert": Architecture(
             "encoder",
             "transformer.layer",
@@ -262,15 +302,8 @@ ARCHITECTURES: Registry[Architecture] = Registry(
             heads="self_attn.out_proj",
             neurons="fc2",
         ),
-        "xglm": Architecture(
-            "decoder",
-            "layers",
-            final_norm="layer_norm",
-            attention="self_attn",
-            mlp="fc2",
-            heads="self_attn.out_proj",
-            neurons="fc2",
-        ),
+        "xglm": _XGLM,
+        "biogpt": _XGLM,
         "llama": _LLAMA,
         "mistral": _LLAMA,
         "ministral": _LLAMA,
@@ -286,8 +319,11 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "hunyuan_v1_dense": _LLAMA,
         "starcoder2": replace(_LLAMA, neurons="mlp.c_proj"),
         "nanochat": replace(_LLAMA, neurons="mlp.fc2"),
-        # What its attention and its MLP add is scaled outside their modules.
-        "granite": replace(_LLAMA, attention=None, mlp=None),
+        "bitnet": _LLAMA,
+        "vaultgemma": _LLAMA,
+        "granite": _SCALED,
+        "gemma4_text": _SCALED,
+        "granitemoe": _SCALED_EXPERTS,
         "stablelm": replace(_LLAMA, parallel="use_parallel_residual"),
         "cohere": _PARALLEL,
         "cohere2": _PARALLEL,
@@ -318,6 +354,10 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "dots1": _EXPERTS,
         "minimax_m2": replace(_EXPERTS, neurons=None),
         "phimoe": replace(_LLAMA, neurons=None, router="mlp.router"),
+        "exaone_moe": _EXPERTS,
+        "cohere2_moe": replace(_EXPERTS, parallel=True, neurons=None),
+        # Its router answers in a form of its own.
+        "llama4_text": replace(_LLAMA, mlp="feed_forward", neurons="feed_forward.down_proj"),
         "thinkalike_nano_decoder": replace(
             _LLAMA, attention="attention", heads="attention.out", neurons="mlp.down"
         ),
@@ -326,14 +366,9 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "falcon_mamba": _MAMBA,
         "qwen3_next": replace(_GATED_DELTA, neurons=None, router="mlp.gate"),
         "qwen3_5_text": _GATED_DELTA,
-        # A short convolution stands in for attention in most of its blocks.
-        "lfm2": replace(
-            _LLAMA,
-            final_norm="embedding_norm",
-            heads="self_attn.out_proj",
-            mlp="feed_forward",
-            neurons="feed_forward.w2",
-        ),
+        "qwen3_5_moe_text": replace(_GATED_DELTA, neurons=None, router="mlp.gate"),
+        "lfm2": _LFM2,
+        "lfm2_moe": replace(_LFM2, router="feed_forward.gate"),
         # What its attention and its state add is scaled outside their modules: only the MLP's is read whole.
         "falcon_h1": replace(
             _LLAMA,
@@ -343,13 +378,31 @@ ARCHITECTURES: Registry[Architecture] = Registry(
             neurons="feed_forward.down_proj",
             state="mamba",
         ),
-        "jamba": replace(
-            _LLAMA,
-            final_norm="final_layernorm",
-            mlp="feed_forward",
-            neurons="feed_forward.down_proj",
-            router="feed_forward.router",
-            state="mamba",
+        "jamba": replace(_JAMBA, router="feed_forward.router"),
+        "bamba": _JAMBA,
+        "granitemoehybrid": replace(_SCALED_EXPERTS, state="mamba"),
+        # A block is one thing: a state-space model, attention, an MLP or a mixture of experts.
+        "nemotron_h": Architecture(
+            "decoder",
+            "layers",
+            final_norm="norm_f",
+            mixer="mixer",
+            attention="mixer.o_proj",
+            heads="mixer.o_proj",
+            neurons="mixer.down_proj",
+            router="mixer.gate",
+            state="mixer.conv1d",
+        ),
+        # A linear recurrence stands in for attention in most of its blocks, and keeps its state to itself.
+        "recurrent_gemma": Architecture(
+            "decoder",
+            "layers",
+            final_norm="final_norm",
+            attention="temporal_block.o_proj",
+            mlp="mlp_block",
+            heads="temporal_block.o_proj",
+            neurons="mlp_block.down_proj",
+            max_length="any",
         ),
         "rwkv": Architecture(
             "state space",
@@ -369,10 +422,12 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "bart": _BART,
         "marian": _BART,
         "mbart": _PRE_NORMED_BART,
+        "blenderbot": _PRE_NORMED_BART,
         "m2m_100": _PRE_NORMED_BART,
         "pegasus": _PRE_NORMED_BART,
         "vit": _VIT,
         "deit": _VIT,
+        "ijepa": _VIT,
         "dinov2": _DINOV2,
         "dinov2_with_registers": _DINOV2,
         "dinov3_vit": replace(_DINOV2, blocks="model.layer", final_norm="norm", neurons="mlp.down_proj"),
@@ -387,6 +442,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "siglip_vision_model": replace(_CLIP, final_norm="post_layernorm"),
         "wav2vec2": _WAV2VEC2,
         "hubert": _WAV2VEC2,
+        "unispeech-sat": _WAV2VEC2,
         "data2vec-audio": _WAV2VEC2,
         # It mixes its heads without calling the projection, so that they cannot be read before.
         "wavlm": replace(_WAV2VEC2, heads=None),

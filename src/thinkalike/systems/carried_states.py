@@ -18,7 +18,6 @@ from torch import Tensor
 
 from thinkalike.systems.calling import Reading, arguments
 from thinkalike.systems.hooks import Layer
-from thinkalike.systems.sites import modules_at
 from thinkalike.systems.stack import Stack
 from thinkalike.types import Answer
 
@@ -32,13 +31,17 @@ def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Laye
     )
     texts, times = where // ids.shape[1], where % ids.shape[1]
     name = _cache_name(stack)
+    counts_places = "position_ids" in inspect.signature(stack.model.forward).parameters
     cache: Answer = None
     sums: dict[Layer, Tensor] = {}
     for time in range(int(times[counted].max()) + 1):
-        cache = stack.model(**{"input_ids": ids[:, [time]], name: cache, "use_cache": True})[name]
+        now = {"input_ids": ids[:, [time]], name: cache, "use_cache": True}
+        if counts_places:  # some that also attend count them wrongly where their first block does not
+            now["position_ids"] = torch.full_like(ids[:, [time]], time)
+        cache = stack.model(**now)[name]
         rows, columns = torch.nonzero((times == time) & counted, as_tuple=True)
         for label in labels:
-            state = _state(stack, cache, label).flatten(1).float()
+            state = _state(cache, label).flatten(1).float()
             if label not in sums:
                 sums[label] = torch.zeros(len(where), state.shape[1], device=state.device)
             sums[label].index_add_(0, rows, state[texts[rows, columns]])
@@ -49,7 +52,7 @@ def read_carried_states(stack: Stack, reading: Reading, *, labels: Sequence[Laye
 class Carries(Protocol):
     """The cache of all other recurrent models."""
 
-    def get_recurrent_state(self, layer_idx: object) -> Tensor: ...
+    def get_recurrent_state(self, layer_idx: int) -> Tensor: ...
 
 
 def _cache_name(stack: Stack) -> str:
@@ -58,10 +61,10 @@ def _cache_name(stack: Stack) -> str:
     return next((name for name in ("cache_params", "state") if name in taken), "past_key_values")
 
 
-def _state(stack: Stack, cache: Answer, label: Layer) -> Tensor:
+def _state(cache: Answer, label: Layer) -> Tensor:
     """The state of a block, one per text."""
-    (module,) = modules_at(stack, "state")[int(label) - 1]
+    block = int(label) - 1
     if isinstance(cache, list):  # of RWKV: the last inputs of both halves, Σ weight · value, Σ weight, scale
-        _, _, values, weights, _ = (part[:, :, module.layer_id] for part in cache)
+        _, _, values, weights, _ = (part[:, :, block] for part in cache)
         return torch.as_tensor(values / weights)
-    return cast("Carries", cache).get_recurrent_state(module.layer_idx)
+    return cast("Carries", cache).get_recurrent_state(block)

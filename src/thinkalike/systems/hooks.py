@@ -57,10 +57,9 @@ class Recording:
         return run
 
     def add(self, layer: Layer, states: torch.Tensor) -> None:
-        if layer in self.states:  # several modules of a block answer at this site: their sum
-            self.states[layer] = self.states[layer] + self.keep(layer, states)
-        else:
-            self.states[layer] = self.keep(layer, states)
+        kept = self.keep(layer, self.stack.batch_first(states))
+        # Where several modules of a block answer at this site, their sum.
+        self.states[layer] = self.states[layer] + kept if layer in self.states else kept
 
     def check(self) -> None:
         """Raise unless the pass went through every block."""

@@ -7,7 +7,8 @@
 
 The inputs of the second call still say how long the sequences are and where they are padded. What they mean
 no longer matters: the states enter the block after layer 5, and the blocks before it pass them through.
-(One exception: DeBERTa-v2's convolution, where a model has it, reads the embeddings from beside the blocks.)
+(Exceptions: DeBERTa-v2's convolution, and the embeddings that each block of a small Gemma 4 has, come,
+where a model has them, from the tokens beside the blocks.)
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Reached(Exception):
 
 
 def states_at(stack: Stack, layer: int, **inputs: object) -> torch.Tensor:
-    """The hidden states of `layer`, in the shape they have in the model; no block after it runs.
+    """The hidden states of `layer`, the batch first; no block after it runs.
 
     Parameters
     ----------
@@ -71,12 +72,12 @@ def states_of(stack: Stack, layers: Iterable[int], **inputs: object) -> dict[int
 
     def until(run: int, forward: Forward, args: tuple[object, ...], kwargs: Inputs) -> object:
         if run in wanted:
-            found[run] = entering(args, kwargs)
+            found[run] = stack.batch_first(entering(args, kwargs))
         if len(found) == len(wanted):
             raise _Reached
         output = forward(*args, **kwargs)
         if run + 1 == stack.n_blocks and run + 1 in wanted:
-            found[run + 1] = first_tensor(output)
+            found[run + 1] = stack.batch_first(first_tensor(output))
             raise _Reached
         return output
 
@@ -95,7 +96,7 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
         From `layers_of`. Keep it over many calls: it remembers the form in which the blocks answer.
     layer
         0 replaces the embeddings, L the answer of the last block.
-    states : tensor of the shape that the model itself has there
+    states : tensor as `states_at` gives it
 
     Returns
     -------
@@ -117,6 +118,7 @@ def start_from(stack: Stack, layer: int, states: torch.Tensor) -> Iterator[None]
     True
     """
     _check_layer(stack, layer)
+    states = stack.batch_first(states)
     first: Inputs = {}
 
     def instead(run: int, forward: Forward, args: tuple[object, ...], kwargs: Inputs) -> object:

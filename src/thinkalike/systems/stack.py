@@ -16,6 +16,7 @@ from thinkalike.systems.architectures import ARCHITECTURES, HALVES, PARTS, Archi
 from thinkalike.types import Config
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -47,6 +48,10 @@ class Stack:
     @property
     def config(self) -> Config:
         return cast("Config", self.model.config)
+
+    def batch_first(self, states: torch.Tensor) -> torch.Tensor:
+        """States as the model has them with the batch first; and, once more, as the model has them."""
+        return states.transpose(0, 1) if self.architecture.time_first else states
 
 
 def layers_of(model: nn.Module, *, part: Part | None = None, blocks: str | None = None) -> Stack:

@@ -96,11 +96,9 @@ def reasons(seen: list[Seen]) -> Table:
         title="Facts about the models, on the first set",
         frame=seen[0].why.to_frame().drop(columns=["low", "high"]),
         caption="importance: how much ρ falls when the facts are shuffled over pairs. conditional: when "
-        "they are "
-        "left out of the fit. share: of what the other facts leave of the distances, and p of that by "
-        "permuting "
-        "models; none where so few models do not tell a fact from the others. alone: p as if there were no "
-        "others.",
+        "they are left out of the fit. share: of what the other facts leave of the distances. q: p of that "
+        "by permuting models; none where so few models do not tell a fact from the others. q_alone: as if "
+        "there were no others. Both are corrected for the number of facts.",
     )
 
 

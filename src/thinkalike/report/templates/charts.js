@@ -26,9 +26,10 @@ const Charts = (() => {
     const width = Math.floor(box.clientWidth);
     if (box.dataset.fit === "own") return spec;
     if (box.dataset.fit === "cells") {
-      // Whole pixels for every cell, or hairlines show between them; the rest is room for the names.
-      const n = spec.usermeta.cells, room = width - 44;
-      const side = room < n ? room : n * Math.floor(room / n);
+      // Whole pixels for every cell, or hairlines show between them; the rest is room for the names. Of a matrix that would
+      // be much smaller so, all the room: its cells are too many to be more than a picture.
+      const n = spec.usermeta.cells, room = width - 44, whole = n * Math.floor(room / n);
+      const side = whole < 0.8 * room ? room : whole;
       return { ...spec, width: side, height: side, padding: 2, autosize: { type: "pad" } };
     }
     if (box.dataset.fit === "width") return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
