@@ -143,7 +143,7 @@ def test_duplicates_and_heavy_items(pair: list[Profile]) -> None:
     diagnostics = LayerDiagnostics(np.ones(3), np.array([0.6, 0.0, 0.2]), np.array([0.02, 0.7, 0.02]))
     found = cautions([replace(pair[0], diagnostics=diagnostics), pair[1]])
     assert found["duplicated-vectors"].text.startswith(
-        "Items have the very same vector as another: up to 60 % in layer 0 of a, and up to 20 % in layer 2 of a"
+        "Items have the very same vector as another: up to 60 % in layer 0 of a, and up to 20 % in layer 2"
     )
     assert found["duplicated-vectors"].systems == ("a",)
     assert "a: 1 % of the items carry up to 70 % of the variance in layer 1" in found["top-heavy-layers"].text

@@ -44,7 +44,7 @@ class PopulationSettings(RecipeSettings):
     models: tuple[str, ...] = BUNDLED
     leave_out: tuple[str, ...] = ()
     metadata: File | None = None
-    sets: int = 6
+    sets: int = 10
     sentences: int = 150
     permutations: int = 499
     dtype: str = "float32"
