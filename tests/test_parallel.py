@@ -199,11 +199,12 @@ def test_futures_that_cannot_be_cancelled_are_left_when_the_caller_stops() -> No
 
 
 CALLER = """
-import sys
+import signal, sys
 from thinkalike.parallel import run_tasks, workers, engine_for
 from tests.test_parallel import wait_there
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
     with workers(2):
         list(run_tasks(engine_for("fit"), wait_there, [f"{sys.argv[1]}/{k}" for k in "ab"], description=""))
 """

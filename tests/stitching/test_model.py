@@ -27,6 +27,7 @@ OTHER_HEADS = {
     "gemma3": "AutoModelForImageTextToText",
     "qwen3_vl": "AutoModelForImageTextToText",
     "deit": "DeiTForImageClassification",  # two heads go by the automatic name
+    "xlnet": "XLNetLMHeadModel",
 }
 WITHOUT_LOGITS = ("clip", "siglip", "dinov3_vit", "qwen3_vl_text")
 """Towers that end in vectors to be compared, and models that transformers gives no output layer"""

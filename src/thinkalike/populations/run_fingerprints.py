@@ -16,6 +16,11 @@ def leave_fingerprint(seen: LookedOver) -> None:
     Only of reference stimuli, and with the settings of all fingerprints: others could not be compared with
     any. The default sentences of `compare` are the reference `words-1`, and its settings are the usual ones.
 
+    Parameters
+    ----------
+    seen
+        What `compare(last_look=…)` hands over of each system: its vectors, its profile, its folder.
+
     Examples
     --------
     >>> import thinkalike as ta

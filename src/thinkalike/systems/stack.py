@@ -157,12 +157,13 @@ def _part_of(parts: tuple[Part, ...], part: Part | None, model_type: str, *, kno
 def _base_of(model: nn.Module) -> nn.Module:
     """The model without its output layer; itself if it has the blocks where the table says.
 
-    transformers goes by the name of an attribute, which in some models is a part of the base model itself.
+    transformers goes by the name of an attribute, which in some models is a part of the base model itself,
+    and in some (Llama 4) is that of none: there the base model is called `model`, as in most.
     """
     row = ARCHITECTURES.get(str(getattr(getattr(model, "config", None), "model_type", "")))
-    if row is not None and _fits(model, row):
-        return model
     base: nn.Module = getattr(model, "base_model", model)
+    if row is not None:
+        return next((one for one in (model, base, getattr(model, "model", model)) if _fits(one, row)), base)
     return base
 
 

@@ -313,7 +313,7 @@ demo --sentences 1
 demo --resamples HUGE
 demo --out ''
 reproduce salle2024 --scale smoke --out ''
-reproduce salle2024 --scale smoke --models nowhere --out r
+reproduce salle2024 --scale smoke --models no-such-folder --out r
 reproduce salle2024 --scale smoke --set sentences=
 reproduce salle2024 --scale smoke --set sentences=HUGE
 reproduce salle2024 --scale smoke --set seed=DIGITS
