@@ -252,7 +252,8 @@ def refuse_nonfinite(
         bad = np.flatnonzero(~finite)
         raise InvalidInput(
             f"{system} gives NaN or infinite values in layer {layer!r} for item {items[bad[0]]!r} "
-            f"({len(bad)} of {len(items)} items): use dtype='float32', or leave these items out."
+            f"({len(bad)} of {len(items)} items): leave these items out; where a model computed them in half "
+            "precision, use dtype='float32'."
         )
 
 
