@@ -237,7 +237,7 @@ def test_every_simulation_is_on_the_page_of_certainty(
     text = made.on_page_markdown(page)
     assert text.count("| p \\| q | w | 3–7 % | 5.0 ± 1.1 % | 400 |") == 1
     assert text.count("| p \\| q | elsewhere | 3–7 % | **9.0 ± 1.1 %**, missed | 400 |") == 1
-    assert "| geometric measures (RSA, CKA) | **1 of 2**: 5.0 to 8.0 % |  |  |" in text
+    assert "| geometric measures (RSA, CKA) | **1 of 2**: 5.0 to 8.0\N{NO-BREAK SPACE}% |  |  |" in text
     assert "<!-- calibration" not in text
     assert "*Not simulated yet.*" in text
     assert made.on_page_markdown("# Other page") == "# Other page"

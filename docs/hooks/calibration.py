@@ -69,7 +69,7 @@ def _met(rows: list[Row], *, between: bool = True) -> str:
     met = sum(row["holds"] for row in rows)
     count = f"{met} of {len(rows)}" if met == len(rows) else f"**{met} of {len(rows)}**"
     found = [100 * row["found"] for row in rows]
-    return f"{count}: {min(found):.1f} to {max(found):.1f} %" if between else count
+    return f"{count}: {min(found):.1f} to {max(found):.1f}\N{NO-BREAK SPACE}%" if between else count
 
 
 def chosen(
