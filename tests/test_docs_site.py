@@ -231,6 +231,7 @@ def test_every_simulation_is_on_the_page_of_certainty(
         "ranges-a": [row | {"found": 0.05, "holds": True}],
         "ranges-b": [row | {"found": 0.08, "holds": False, "world": "another"}],
         "of-others": [row | {"found": 0.09, "holds": False, "world": "elsewhere"}],
+        "groups-a": [row | {"goal_low": 0.0, "goal_high": 1.0, "found": 0.4, "holds": True}],
     }
     monkeypatch.setattr(made, "RESULTS", tmp_path / "calibration.json")
     made.RESULTS.write_text(json.dumps(rows), encoding="utf-8")
@@ -238,6 +239,8 @@ def test_every_simulation_is_on_the_page_of_certainty(
     assert text.count("| p \\| q | w | 3–7 % | 5.0 ± 1.1 % | 400 |") == 1
     assert text.count("| p \\| q | elsewhere | 3–7 % | **9.0 ± 1.1 %**, missed | 400 |") == 1
     assert "| geometric measures (RSA, CKA) | **1 of 2**: 5.0 to 8.0\N{NO-BREAK SPACE}% |  |  |" in text
+    assert "| groups of models |  |  |  |" in text  # without a goal nothing is met
+    assert "| p \\| q | w | none | 40.0 ± 1.1 % | 400 |" in text
     assert "<!-- calibration" not in text
     assert "*Not simulated yet.*" in text
     assert made.on_page_markdown("# Other page") == "# Other page"

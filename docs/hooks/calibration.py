@@ -29,6 +29,8 @@ KINDS = {
     "ranges of 95 % (goal 92–98 %)": (0.92, 0.98),
 }
 """The two goals that most claims have; the others differ from claim to claim"""
+NO_GOAL = (0.0, 1.0)
+"""Of rows that only report a share: they cannot miss, and so are not counted as met"""
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "calibration.json"
 
 
@@ -54,7 +56,7 @@ def summary(kept: dict[str, list[Row]]) -> str:
     for family, prefixes in FAMILIES.items():
         rows = [row for name, rows in kept.items() if name.startswith(prefixes) for row in rows]
         of_goal = [[row for row in rows if _ends(row) == goal] for goal in KINDS.values()]
-        others = [row for row in rows if _ends(row) not in KINDS.values()]
+        others = [row for row in rows if _ends(row) not in (*KINDS.values(), NO_GOAL)]
         lines.append(f"| {family} | {' | '.join(map(_met, of_goal))} | {_met(others, between=False)} |")
     return "\n".join(lines)
 
@@ -94,6 +96,8 @@ def table(rows: list[Row]) -> str:
 
 
 def _goal(row: Row) -> str:
+    if _ends(row) == NO_GOAL:
+        return "none"
     low, high = (f"{100 * row[f'goal_{end}']:.0f}" for end in ("low", "high"))
     if low == high:
         return f"{low} %"
