@@ -53,7 +53,7 @@ def wait_asleep(environment: MutableMapping[str, str] = os.environ) -> None:
 
     By default they wait by turning in circles. On a machine with other work the one that they wait for then
     does not get its turn: reading a bundled model on two busy cores took 2.3 times as long
-    (`python -m benchmarks.activations busy`). OpenMP looks at the variable when it is loaded, that is with torch.
+    (`python -m benchmarks.activations busy`). OpenMP looks at the variable when torch loads it.
     """
     environment.setdefault(WAITING, "PASSIVE")
 
