@@ -20,6 +20,7 @@ RECIPE = SimpleNamespace(name="planted", title="A planted recipe", citation="Us 
 FOUND = {
     "recipe": "planted",
     "scale": "nano",
+    "settings": {"seed": 0},
     "processor_seconds": 130.0,
     "verdicts": {"agrees": 1, "differs": 1, "cannot be tested": 0},
     "statements": [
@@ -176,17 +177,31 @@ def test_rules_and_other_analyses_stand_beside_a_verdict(gallery: Any, tmp_path:
     assert "This page is of the older inference" in gallery.page(RECIPE, folder)
 
 
-def test_another_seed_stands_beside_the_verdicts(gallery: Any, tmp_path: Path) -> None:
+def test_a_verdict_that_another_seed_does_not_share_is_undecided(gallery: Any, tmp_path: Path) -> None:
     folder = tmp_path / "planted"
     folder.mkdir()
     (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
     claims = [statement["paper"] for statement in FOUND["statements"]]  # type: ignore[index]
-    other = {"seed": 1, "verdicts": {claims[0]: "agrees", claims[1]: "agrees", "gone since": "differs"}}
+    assert [s["verdict"] for s in gallery.settled(folder)["statements"]] == ["agrees", "differs"]
+    other = {"seed": 1, "verdicts": {claims[0]: "agrees", claims[1]: "agrees"}}
     (folder / "verdicts-seed1.json").write_text(json.dumps(other), encoding="utf-8")
     page = gallery.page(RECIPE, folder)
-    assert "(1) 1 of 2 verdicts are the same, 0 move to or from" in page
-    assert "1 turn from *agrees* to *differs* or back" in page
-    assert page.count("<small>seed 1: agrees</small>") == 1
+    assert "1 of 2 verdicts are the same, and 1 turn from *agrees* to *differs* or back" in page
+    assert page.count("<small>seed 0: differs; seed 1: agrees</small>") == 1
+    assert gallery.settled(folder)["verdicts"] == {
+        "agrees": 1, "differs": 0, "undecided": 1, "cannot be tested": 0
+    }  # fmt: skip
+    assert '<span class="verdict differs">differs</span> 0' in gallery.overview(tmp_path)
+
+
+def test_a_seed_that_could_not_test_a_claim_leaves_its_verdict(gallery: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
+    claims = [statement["paper"] for statement in FOUND["statements"]]  # type: ignore[index]
+    other = {"seed": 1, "verdicts": {claims[0]: "cannot be tested", claims[1]: "differs"}}
+    (folder / "verdicts-seed1.json").write_text(json.dumps(other), encoding="utf-8")
+    assert [s["verdict"] for s in gallery.settled(folder)["statements"]] == ["agrees", "differs"]
 
 
 def test_files_that_a_run_was_given_are_part_of_its_command(gallery: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The gallery: a page per recipe, from the `findings.json` and the figures that its run left in docs/gallery.
 
-A recipe that has not been run has a page that says so, and how to run it.
+Where a run with another seed stands beside it, a verdict is one that the seeds share, or else undecided. A
+recipe that has not been run has a page that says so, and how to run it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,12 @@ OLDER = (
 MARK = "<!-- gallery -->"
 REAL = "-real"
 FOLDER = "gallery"
+UNTESTED = "cannot be tested"
 BADGES = {
     "agrees": "agrees",
     "differs": "differs",
     "undecided": "undecided",
-    "cannot be tested": "untested",
+    UNTESTED: "untested",
 }
 
 
@@ -84,7 +87,7 @@ def overview(folder: Path) -> str:
 
 
 def _entry(recipe: Any, folder: Path) -> str:
-    found = read(folder)
+    found = settled(folder)
     name = folder.name
     about = f"`{name}`: {_source(recipe)}"
     lines = [f"## [{title_of(recipe, folder)}]({name}/index.md)", about]
@@ -99,7 +102,7 @@ def page(recipe: Any, folder: Path) -> str:
     """Everything that one run found, as Markdown."""
     head = [f"# {title_of(recipe, folder)}", _source(recipe)]
     scale = "real" if folder.name.endswith(REAL) else "nano"
-    found = read(folder)
+    found = settled(folder)
     command = f"```text\nthinkalike reproduce {recipe.name} --scale {scale}{_changed(recipe, found)}\n```"
     if found is None:
         return "\n\n".join([*head, "This recipe has not been run at nano scale yet. To run it:", command])
@@ -115,10 +118,9 @@ def page(recipe: Any, folder: Path) -> str:
         command,
         *(f"*{_text(n)}*" for n in found["notes"]),
     ]
-    seeds = other_seeds(folder)
-    parts += [said_of_seed(found, seed, verdicts) for seed, verdicts in seeds.items()]
-    parts += [_statements("What the paper says, and what we find", found, seeds, beyond=False)]
-    parts += [_statements("Beyond the paper", found, seeds, beyond=True)]
+    parts += [said_of_seeds(found)] if found["seeds"] else []
+    parts += [_statements("What the paper says, and what we find", found, beyond=False)]
+    parts += [_statements("Beyond the paper", found, beyond=True)]
     parts += [_figure(figure, folder) for figure in found["figures"]]
     parts += [_table(table) for table in found["tables"]]
     return "\n\n".join(part for part in parts if part)
@@ -135,22 +137,41 @@ def _changed(recipe: Any, found: dict[str, Any] | None) -> str:
     return "".join(f" --set {name}={value}" for name, value in given.items())
 
 
+def settled(folder: Path) -> dict[str, Any] | None:
+    """What a run found, with the verdicts that runs with other seeds share, and what each of them says.
+
+    A verdict that another seed does not share is undecided, whatever the run itself would have said.
+    """
+    found = read(folder)
+    if found is None:
+        return None
+    others = other_seeds(folder)
+    for statement in found["statements"]:
+        own = statement["verdict"]
+        said = {found["settings"].get("seed", 0): own}
+        said |= {seed: verdicts[statement["paper"]] for seed, verdicts in others.items()}
+        if set(said.values()) - {own, UNTESTED}:
+            statement["verdict"] = "undecided"
+        statement["by seed"] = said if len(set(said.values())) > 1 else {}
+    counts = Counter(statement["verdict"] for statement in found["statements"])
+    return found | {"verdicts": {verdict: counts[verdict] for verdict in BADGES}, "seeds": list(others)}
+
+
 def other_seeds(folder: Path) -> dict[int, dict[str, str]]:
     """Seed → the verdict of every statement, of further runs."""
     found = (json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("verdicts-seed*.json"))
     return {one["seed"]: one["verdicts"] for one in sorted(found, key=lambda one: one["seed"])}
 
 
-def said_of_seed(found: dict[str, Any], seed: int, verdicts: dict[str, str]) -> str:
-    """How many verdicts another seed leaves as they are."""
-    own = {s["paper"]: s["verdict"] for s in found["statements"]}
-    both = [(own[claim], other) for claim, other in verdicts.items() if claim in own]
-    same = sum(a == b for a, b in both)
-    turned = [pair for pair in both if set(pair) == {"agrees", "differs"}]
+def said_of_seeds(found: dict[str, Any]) -> str:
+    """How many verdicts other seeds share."""
+    moved = [set(s["by seed"].values()) for s in found["statements"] if s["by seed"]]
+    turned = sum({"agrees", "differs"} <= verdicts for verdicts in moved)
+    n = len(found["statements"])
     return (
-        f"**With another seed** ({seed}) {same} of {len(both)} verdicts are the same, "
-        f"{len(both) - same - len(turned)} move to or from *undecided* or *cannot be tested*, and "
-        f"{len(turned)} turn from *agrees* to *differs* or back. The table names them."
+        f"**Run again with another seed**, {n - len(moved)} of {n} verdicts are the same, and {turned} turn "
+        "from *agrees* to *differs* or back. A verdict that the seeds do not share is *undecided* here; the "
+        "table says what each seed alone would have decided."
     )
 
 
@@ -171,7 +192,7 @@ def tally(found: dict[str, Any]) -> str:
 def tested(found: dict[str, Any]) -> str:
     """How many statements were tested, which says how many verdicts may be wrong by chance."""
     own = found["statements"]
-    n = sum(statement["verdict"] != "cannot be tested" for statement in own)
+    n = sum(statement["verdict"] != UNTESTED for statement in own)
     return f"{n} of {len(own)} statements were tested. Nothing is corrected for their number."
 
 
@@ -180,23 +201,22 @@ def badge(verdict: str) -> str:
     return f'<span class="verdict {BADGES[verdict]}">{html.escape(verdict)}</span>'
 
 
-def _statements(title: str, found: dict[str, Any], seeds: dict[int, dict[str, str]], *, beyond: bool) -> str:
+def _statements(title: str, found: dict[str, Any], *, beyond: bool) -> str:
     own = [s for s in found["statements"] if s["beyond"] is beyond]
     if not own:
         return ""
     rows = [
-        f"| {_text(s['paper'])} | {badge(s['verdict'])}{_grid(s)}{_otherwise(s, seeds)} "
+        f"| {_text(s['paper'])} | {badge(s['verdict'])}{_grid(s)}{_by_seed(s)} "
         f"| {_text(s['found'])}{_rule(s)}{_numbers(s)} |"
         for s in own
     ]
     return "\n".join([f"## {title}", "", "| the paper | verdict | what we find |", "|---|---|---|", *rows])
 
 
-def _otherwise(statement: dict[str, Any], seeds: dict[int, dict[str, str]]) -> str:
-    """What other seeds say, where they say something else."""
-    said = {seed: verdicts.get(statement["paper"]) for seed, verdicts in seeds.items()}
-    others = {seed: verdict for seed, verdict in said.items() if verdict not in (None, statement["verdict"])}
-    return "".join(f"<br><small>seed {seed}: {verdict}</small>" for seed, verdict in others.items())
+def _by_seed(statement: dict[str, Any]) -> str:
+    """What each seed says, where they do not say the same."""
+    said = "; ".join(f"seed {seed}: {verdict}" for seed, verdict in statement["by seed"].items())
+    return f"<br><small>{said}</small>" if said else ""
 
 
 def _grid(statement: dict[str, Any]) -> str:
