@@ -14,9 +14,17 @@ import pytest
 import thinkalike
 from thinkalike import machine
 from thinkalike.errors import ModelError
-from thinkalike.machine import ISA, WAITING, available_memory, free_disk, keep_off_amx, kernels_directory
+from thinkalike.machine import (
+    WAITING,
+    WITHOUT_AMX,
+    available_memory,
+    free_disk,
+    keep_off_amx,
+    kernels_directory,
+)
 from thinkalike.systems.system import LoadOptions, open_system
 
+ISA, MKL = WITHOUT_AMX
 FLAGS = "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu vme avx512_bf16 {} xsave\n"
 
 
@@ -34,7 +42,10 @@ def environment_on(tmp_path: Path, flag: str, **before: str) -> dict[str, str]:
 
 
 def test_amx_is_left_alone_where_it_is_announced(tmp_path: Path) -> None:
-    assert environment_on(tmp_path, "amx_bf16 amx_tile amx_int8") == {ISA: "AVX512_CORE_BF16"}
+    assert environment_on(tmp_path, "amx_bf16 amx_tile amx_int8") == {
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512_E3",
+    }
 
 
 def test_nothing_changes_where_it_is_not_announced(tmp_path: Path) -> None:
@@ -44,8 +55,23 @@ def test_nothing_changes_where_it_is_not_announced(tmp_path: Path) -> None:
     assert environment == {}
 
 
-def test_the_user_decides(tmp_path: Path) -> None:
-    assert environment_on(tmp_path, "amx_tile", **{ISA: "DEFAULT"}) == {ISA: "DEFAULT"}
+@pytest.mark.parametrize(
+    "given",
+    [
+        {ISA: "DEFAULT"},
+        {ISA: "avx512_core_amx"},
+        {MKL: "AVX512_E4"},
+        {ISA: "AVX2", MKL: "avx2"},
+    ],  # MKL: capitals
+    ids=str,
+)
+def test_the_user_decides(given: dict[str, str], tmp_path: Path) -> None:
+    assert environment_on(tmp_path, "amx_tile", **given) == given
+
+
+@pytest.mark.parametrize("given", [{ISA: "avx2"}, {MKL: "AVX2"}, {ISA: "SSE41", MKL: "AVX512_E2"}], ids=str)
+def test_a_user_who_limits_one_library_does_not_free_the_other(given: dict[str, str], tmp_path: Path) -> None:
+    assert environment_on(tmp_path, "amx_tile", **given) == {**WITHOUT_AMX, **given}
 
 
 def threads_wait(**before: str) -> str:
@@ -73,7 +99,9 @@ PRODUCT = """
 import os, pathlib, sys
 import torch
 from thinkalike import machine
-machine.WITHOUT_AMX = "AVX2"  # below AVX-512, so that any recent processor shows that it obeys
+# below AVX-512, so that any recent processor shows that it obeys
+machine.WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+os.environ.pop("ONEDNN_MAX_CPU_ISA", None)  # set by the import where AMX is announced indeed
 machine.keep_off_amx(os.environ, pathlib.Path(sys.argv[1]))
 x = torch.ones(64, 64, dtype=torch.bfloat16)
 assert (x @ x)[0, 0] == 64
@@ -84,7 +112,7 @@ def test_onednn_obeys_also_when_torch_was_imported_first(tmp_path: Path) -> None
     (tmp_path / "cpuinfo").write_text(FLAGS.format("amx_tile"))
     done = subprocess.run(
         [sys.executable, "-c", PRODUCT, tmp_path / "cpuinfo"],
-        env={k: v for k, v in os.environ.items() if k != ISA} | {"ONEDNN_VERBOSE": "1"},
+        env={k: v for k, v in os.environ.items() if k not in WITHOUT_AMX} | {"ONEDNN_VERBOSE": "1"},
         capture_output=True,
         text=True,
         check=True,
@@ -122,11 +150,11 @@ class TestWhereOneDNNMayHaveDecidedBefore:
     def test_it_is_taken_where_the_product_works(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(machine, "PRODUCT", f"import os; assert os.environ['{ISA}'] == 'DEFAULT'")
+        monkeypatch.setattr(machine, "PRODUCT", f"import os; assert not {set(WITHOUT_AMX)} & set(os.environ)")
         environment_on(tmp_path, "amx_tile")
         open_system("nano-gelu-3l", LoadOptions(dtype="bfloat16", device="cpu"))
 
-    @pytest.mark.parametrize("before", [{}, {ISA: "AVX512_CORE_BF16"}, {ISA: "AVX2"}], ids=str)
+    @pytest.mark.parametrize("before", [{}, WITHOUT_AMX, {ISA: "AVX2", MKL: "AVX2"}], ids=str)
     def test_nothing_is_tried_where_it_is_not_needed(
         self, before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -142,7 +170,7 @@ WAYS_IN = {
     "a worker": """
 from thinkalike.parallel import Processes
 pool = Processes(1)
-print("torch finds", pool.submit(os.getenv, "ONEDNN_MAX_CPU_ISA").result())
+print("torch finds", *(pool.submit(os.getenv, name).result() for name in limits))
 pool.close()
 """,
 }
@@ -151,13 +179,14 @@ import io, os, pathlib, sys
 sys.argv = ["thinkalike", "extract", "nano-gelu-3l", "--stimuli", "words.csv"]
 opened = pathlib.Path.open
 flags = "flags : fpu amx_tile\\n"
+limits = ["ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS"]
 def open_other(self, *a, **k):
     return io.StringIO(flags) if str(self) == "/proc/cpuinfo" else opened(self, *a, **k)
 pathlib.Path.open = open_other
 class Watch:
     def find_spec(self, name, path=None, target=None):
         if name == "torch":
-            print("torch finds", os.environ.get("ONEDNN_MAX_CPU_ISA"), flush=True)
+            print("torch finds", *(os.environ.get(name) for name in limits), flush=True)
             if os.environ.get("ENDS"):
                 os._exit(0)
 sys.meta_path.insert(0, Watch())
@@ -165,9 +194,9 @@ sys.meta_path.insert(0, Watch())
 
 
 @pytest.mark.parametrize("way", WAYS_IN)
-def test_the_variable_is_set_before_torch_is_loaded(way: str, tmp_path: Path) -> None:
+def test_the_variables_are_set_before_torch_is_loaded(way: str, tmp_path: Path) -> None:
     (tmp_path / "words.csv").write_text("text,x\nthe king sleeps,a\nthe queens sleep,b\n")
-    environment = {k: v for k, v in os.environ.items() if k != ISA} | {
+    environment = {k: v for k, v in os.environ.items() if k not in WITHOUT_AMX} | {
         "ENDS": "" if way == "a worker" else "1"
     }
     done = subprocess.run(
@@ -177,7 +206,7 @@ def test_the_variable_is_set_before_torch_is_loaded(way: str, tmp_path: Path) ->
         capture_output=True,
         text=True,
     )
-    assert "torch finds AVX512_CORE_BF16" in done.stdout, done.stderr
+    assert "torch finds AVX512_CORE_BF16 AVX512_E3" in done.stdout, done.stderr
     assert "torch finds None" not in done.stdout
 
 

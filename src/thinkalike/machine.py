@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -18,9 +19,9 @@ from typing import Any
 from thinkalike.errors import ModelError
 
 CACHE = "THINKALIKE_CACHE"
-ISA = "ONEDNN_MAX_CPU_ISA"
-WITHOUT_AMX = "AVX512_CORE_BF16"
-"""The most that oneDNN, which multiplies matrices for torch, may use of a processor that announces AMX"""
+WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MKL_ENABLE_INSTRUCTIONS": "AVX512_E3"}
+"""The most that the libraries which multiply matrices for torch may use of a processor that announces AMX:
+oneDNN, and MKL for attention in bfloat16"""
 WAITING = "OMP_WAIT_POLICY"
 CPUINFO = Path("/proc/cpuinfo")
 MEMINFO = Path("/proc/meminfo")
@@ -33,19 +34,34 @@ def cache_directory() -> str:
 
 
 def keep_off_amx(environment: MutableMapping[str, str] = os.environ, cpuinfo: Path = CPUINFO) -> None:
-    """Keep oneDNN off the AMX unit of the processor, unless the user has said what it may use.
+    """Keep torch off the AMX unit of the processor, unless the user has allowed it.
 
     Under some hypervisors the processor announces AMX, the system permits it, and the first product in
     bfloat16 still ends the process (SIGILL). What is lost is speed in bfloat16 on a CPU;
-    `ONEDNN_MAX_CPU_ISA=DEFAULT` gives it back where AMX works. oneDNN looks at the variable at its first
-    product: where torch was imported before us it may be too late, and `check_half_precision` asks. Worker
-    processes inherit the variable, and have it before their torch.
+    `ONEDNN_MAX_CPU_ISA=DEFAULT` gives it back where AMX works. Both libraries look at their variable at
+    their first product: where torch was imported before us it may be too late, and `check_half_precision`
+    asks. Worker processes inherit the variables, and have them before their torch.
     """
     global _amx_may_run
     if _announces_amx(cpuinfo):
-        too_late = ISA not in environment and "torch" in sys.modules
-        allowed = environment.setdefault(ISA, WITHOUT_AMX).upper()
-        _amx_may_run = too_late or "AMX" in allowed or not allowed.startswith(("SSE", "AVX"))
+        if any(_allows_amx(name, environment[name]) for name in WITHOUT_AMX if name in environment):
+            _amx_may_run = True
+            return
+        missing = WITHOUT_AMX.keys() - environment.keys()
+        _amx_may_run = bool(missing) and "torch" in sys.modules
+        for name in missing:
+            environment[name] = WITHOUT_AMX[name]
+
+
+def _allows_amx(name: str, instructions: str) -> bool:
+    """Whether a value of a variable does; one that its library does not know sets no limit."""
+    return not _FORBIDS_AMX[name].fullmatch(instructions)
+
+
+_FORBIDS_AMX = {
+    "ONEDNN_MAX_CPU_ISA": re.compile(r"(SSE|AVX)(?!.*AMX).*", re.IGNORECASE),
+    "MKL_ENABLE_INSTRUCTIONS": re.compile(r"SSE4_2|AVX|AVX2(_E1)?|AVX512(_E[123])?"),
+}
 
 
 def wait_asleep(environment: MutableMapping[str, str] = os.environ) -> None:
@@ -59,7 +75,7 @@ def wait_asleep(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 _amx_may_run = False
-"""Whether oneDNN may use the AMX unit that this processor announces"""
+"""Whether torch may use the AMX unit that this processor announces"""
 
 
 def check_half_precision(dtype: str) -> None:
@@ -68,24 +84,28 @@ def check_half_precision(dtype: str) -> None:
     Where AMX is announced and may be used, another process tries it first.
     """
     if _amx_may_run and dtype not in ("float32", "float64") and not _amx_works():
+        settings = " and ".join(f"{name}={value}" for name, value in WITHOUT_AMX.items())
         raise ModelError(
             f"Products in {dtype} end the process on this machine: its processor announces AMX, and the "
-            f"system does not let it run. Set {ISA}={WITHOUT_AMX} before Python starts, or import thinkalike "
-            "before torch; or take dtype='float32'."
+            f"system does not let it run. Set {settings} before Python starts, or import thinkalike before "
+            "torch; or take dtype='float32'."
         )
 
 
-PRODUCT = "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); x @ x"
+PRODUCT = """
+import torch
+x = torch.ones(1, 1, 64, 64, dtype=torch.bfloat16)
+x @ x  # oneDNN's
+torch.nn.functional.scaled_dot_product_attention(x, x, x)  # where oneDNN may not use AMX: MKL's
+"""
 
 
 @functools.cache
 def _amx_works() -> bool:
-    """Whether a process that may use AMX lives through a product in bfloat16."""
+    """Whether a process lives through products in bfloat16 that are limited by the user alone."""
     import subprocess
 
-    allowed = os.environ.get(ISA, WITHOUT_AMX)
-    allowed = "DEFAULT" if allowed == WITHOUT_AMX else allowed
-    environment = {**os.environ, ISA: allowed}
+    environment = {name: value for name, value in os.environ.items() if WITHOUT_AMX.get(name) != value}
     tried = subprocess.run([sys.executable, "-c", PRODUCT], env=environment, capture_output=True, check=False)
     return tried.returncode >= 0  # below 0: ended by a signal
 
