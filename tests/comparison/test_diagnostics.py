@@ -60,9 +60,7 @@ def test_the_profile_has_them_and_planted_first_words_show(tmp_path) -> None:  #
     assert found is not None
     assert found.first_norm is not None
     assert found.by_position is not None
-    np.testing.assert_allclose(
-        found.first_norm, [norm_ratio(Lengths.of(X), first) for X in (plain, heavy)]
-    )
+    np.testing.assert_allclose(found.first_norm, [norm_ratio(Lengths.of(X), first) for X in (plain, heavy)])
     norms = np.linalg.norm(heavy, axis=1)
     assert found.first_norm[1] == pytest.approx(norms[first].mean() / norms[~first].mean(), rel=1e-5)
     assert found.by_position[1, 0] > 3 * found.by_position[0, 0]

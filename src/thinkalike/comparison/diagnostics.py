@@ -110,7 +110,9 @@ class Lengths:
         for part, rows in _in_blocks(X):
             norms[part] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
             total += rows.sum(axis=0)
-            direction += np.divide(1.0, norms[part], out=np.full(len(rows), np.nan), where=norms[part] > 0) @ rows
+            direction += (
+                np.divide(1.0, norms[part], out=np.full(len(rows), np.nan), where=norms[part] > 0) @ rows
+            )
         for part, rows in _in_blocks(X):
             rows -= total / len(X)
             from_mean[part] = np.einsum("ij,ij->i", rows, rows)
@@ -171,7 +173,9 @@ def split_half_ceiling(
 def duplicated_share(X: Layer) -> float:
     """The share of items whose vector is, bit for bit, another item's as well."""
     bits = f"u{X.dtype.itemsize}"
-    sums = np.concatenate([rows.view(bits).sum(axis=1, dtype=np.uint64) for _, rows in _in_blocks(X, X.dtype)])
+    sums = np.concatenate(
+        [rows.view(bits).sum(axis=1, dtype=np.uint64) for _, rows in _in_blocks(X, X.dtype)]
+    )
     _, at, counts = np.unique(sums, return_inverse=True, return_counts=True)
     alike = X[counts[at] > 1]  # equal vectors have equal sums of bits, so few are left to be compared whole
     seen = Counter(row.tobytes() for _, rows in _in_blocks(alike, X.dtype) for row in rows)
