@@ -227,10 +227,10 @@ def _zero_dots(is_indicator: bool, n_sets: int, span: slice) -> np.ndarray:
 
 def _dots(is_indicator: bool, sums: np.ndarray) -> np.ndarray:
     """Of each set ‖S‖² − Σ_u ‖s_u‖² for an indicator feature, s sᵀ for a squared one."""
-    if not is_indicator:
-        return sums @ sums.swapaxes(1, 2)
-    total = sums.sum(axis=1)
-    return np.asarray(np.einsum("sk,sk->s", total, total) - np.einsum("suk,suk->s", sums, sums))
+    if is_indicator:
+        total = sums.sum(axis=1)
+        return np.asarray(np.einsum("sk,sk->s", total, total) - np.einsum("suk,suk->s", sums, sums))
+    return np.asarray(sums @ sums.swapaxes(1, 2))
 
 
 def nested_sets(n_blocks: int, left_out: Sequence[frozenset[int]]) -> np.ndarray:
