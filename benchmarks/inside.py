@@ -1,6 +1,6 @@
 """What the inside of a layer costs: all heads beside the residual stream, and their profiles beside layers.
 
-    python -m benchmarks.inside
+    python -m benchmarks.inside [extraction | profiles | latents]...
 
 A random GPT-2 of the usual size (12 blocks × 12 heads × 64) reads short sentences. Every round times both in
 turn, by the clock and by the time of the processor; seconds are of the best round, ratios the median of those
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -108,16 +109,20 @@ def latents() -> dict[str, float]:
 
 
 def main() -> None:
-    result: dict[str, Any] = {"load of the machine": round(os.getloadavg()[0], 1)}
+    result: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     parts = {
         "extraction: residual, heads": extraction,
         "profiles: 144 layers of 64, 144 heads": profiles,
         "latents: 4,000 items × 16,384": latents,
     }
+    asked = sys.argv[1:]
     for name, part in parts.items():
-        result[name] = part()
+        if asked and part.__name__ not in asked:
+            continue
+        load = round(os.getloadavg()[0], 1)
+        result[name] = {**part(), "load of the machine": load}
         print(json.dumps({name: result[name]}), flush=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,13 @@ import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
 from thinkalike.comparison import profile
-from thinkalike.comparison.diagnostics import anisotropy, norm_ratio, share_by_position, word_positions
+from thinkalike.comparison.diagnostics import (
+    Lengths,
+    anisotropy,
+    norm_ratio,
+    share_by_position,
+    word_positions,
+)
 from thinkalike.comparison.profiles import LayerDiagnostics
 from thinkalike.stimuli import Stimuli
 
@@ -21,13 +27,13 @@ X = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32) + 1
 
 def test_anisotropy_is_the_mean_cosine() -> None:
     expected = cosine_similarity(X.astype(float))[np.triu_indices(40, 1)].mean()
-    assert anisotropy(X) == pytest.approx(expected, abs=1e-9)
-    assert np.isnan(anisotropy(np.vstack([X, np.zeros(7)])))
+    assert anisotropy(Lengths.of(X)) == pytest.approx(expected, abs=1e-9)
+    assert np.isnan(anisotropy(Lengths.of(np.vstack([X, np.zeros(7)]))))
 
 
 def test_shares_by_position_are_those_of_the_total_variance() -> None:
     positions = np.arange(40) % 10
-    shares = share_by_position(X, positions)
+    shares = share_by_position(Lengths.of(X), positions)
     total = ((X - X.mean(axis=0)) ** 2).sum()
     for place in range(10):
         own = sum(((X[k] - X.mean(axis=0)) ** 2).sum() for k in range(40) if positions[k] == place)
@@ -54,7 +60,7 @@ def test_the_profile_has_them_and_planted_first_words_show(tmp_path) -> None:  #
     assert found is not None
     assert found.first_norm is not None
     assert found.by_position is not None
-    np.testing.assert_allclose(found.first_norm, [norm_ratio(plain, first), norm_ratio(heavy, first)])
+    np.testing.assert_allclose(found.first_norm, [norm_ratio(Lengths.of(X), first) for X in (plain, heavy)])
     norms = np.linalg.norm(heavy, axis=1)
     assert found.first_norm[1] == pytest.approx(norms[first].mean() / norms[~first].mean(), rel=1e-5)
     assert found.by_position[1, 0] > 3 * found.by_position[0, 0]

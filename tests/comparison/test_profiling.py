@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from tests.planted import replicates
 from thinkalike.activations import Activations
 from thinkalike.comparison import profile
-from thinkalike.comparison.diagnostics import duplicated_share, split_half_ceiling, top_share
+from thinkalike.comparison.diagnostics import Lengths, duplicated_share, split_half_ceiling, top_share
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.encoding import leave_out
@@ -227,10 +227,15 @@ def test_duplicates_and_top_shares() -> None:
     assert duplicated_share(X) == 0.0
     X[3] = X[7] = X[9]
     assert duplicated_share(X) == pytest.approx(0.03)
-    assert top_share(X) < 0.1
+    X[11] = X[13][::-1]  # the same numbers, but elsewhere
+    assert duplicated_share(X) == pytest.approx(0.03)
+    X[20], X[21] = 0.0, -0.0
+    assert duplicated_share(X) == pytest.approx(0.05)
+    assert duplicated_share(np.repeat(X, 10, axis=0)) == 1.0
+    assert top_share(Lengths.of(X)) < 0.1
     X[0] = 1000.0
-    assert top_share(X) > 0.95
-    assert np.isnan(top_share(np.ones((5, 2))))
+    assert top_share(Lengths.of(X)) > 0.95
+    assert np.isnan(top_share(Lengths.of(np.ones((5, 2)))))
 
 
 def test_rounding_is_no_importance() -> None:

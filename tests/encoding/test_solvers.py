@@ -11,9 +11,10 @@ from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
-from thinkalike.encoding import solvers
+from thinkalike.encoding import nonnegative, semidefinite
 from thinkalike.encoding.designs import make_design
-from thinkalike.encoding.solvers import SOLVERS, matrix_size, solve_nonnegative, solve_psd, unpack
+from thinkalike.encoding.nonnegative import solve_nonnegative, solve_nonnegative_many
+from thinkalike.encoding.semidefinite import matrix_size, solve_psd, unpack
 from thinkalike.errors import UnknownName
 
 
@@ -39,6 +40,36 @@ def test_nonnegative_copes_with_columns_that_say_nothing() -> None:
     np.testing.assert_allclose(A @ w, A @ expected, atol=1e-9)
     assert w[3] == 0
     np.testing.assert_array_equal(solve_nonnegative(np.zeros((2, 2)), np.zeros(2), 0.0), [0, 0])
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 8, 20])
+def test_many_at_once_equal_scipy_on_the_rows(n_columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that hang together and have units of their own; some problems are bound, some are not."""
+    rng = np.random.default_rng(n_columns)
+    monkeypatch.setattr(nonnegative, "_by_spectrum", None)  # none of these is near singular
+    mixed = np.eye(n_columns) + 0.5 * rng.normal(size=(300, n_columns, n_columns)) / np.sqrt(n_columns)
+    A = rng.normal(size=(300, 60, n_columns)) @ mixed * 10.0 ** rng.uniform(-3, 3, n_columns)
+    b = rng.normal(size=(300, 60)) + np.einsum("nij,nj->ni", A, np.abs(rng.normal(size=(300, n_columns))))
+    b[:100] -= 4 * A[:100, :, 0] * rng.random((100, 1))
+    found = solve_nonnegative_many(A.swapaxes(1, 2) @ A, np.einsum("nij,ni->nj", A, b), 0.0)
+    expected = np.stack([nnls(*one)[0] for one in zip(A, b, strict=True)])
+    size = expected.max(axis=0)
+    np.testing.assert_allclose(found / size, expected / size, rtol=1e-7, atol=1e-10)
+    np.testing.assert_array_equal(found == 0, expected == 0)
+    assert 0 < (expected == 0).any(axis=1).sum() < 300
+
+
+def test_problems_that_are_nearly_singular_are_those_of_their_spectrum() -> None:
+    rng = np.random.default_rng(5)
+    A, b = rng.normal(size=(50, 12, 4)), rng.normal(size=(50, 12))
+    A[:20, :, 3] = A[:20, :, 2]
+    A[:10, :, 3] += 1e-5 * rng.normal(size=(10, 12))
+    A[20], b[20] = 0.0, 0.0
+    for alpha in (0.0, 0.5):
+        found = solve_nonnegative_many(A.swapaxes(1, 2) @ A, np.einsum("nij,ni->nj", A, b), alpha)
+        for rows, y, w in zip(A, b, found, strict=True):
+            rows, y = np.vstack([rows, np.sqrt(alpha) * np.eye(4)]), np.append(y, np.zeros(4))
+            np.testing.assert_allclose(rows @ w, rows @ nnls(rows, y)[0], atol=1e-7)
 
 
 def conic(G: np.ndarray, c: np.ndarray, alpha: float) -> np.ndarray:
@@ -114,9 +145,9 @@ def test_psd_converges_where_only_the_penalty_tells(n_features: int, relative: f
 @pytest.mark.parametrize("n_features", [2, 4])
 def test_the_slope_of_the_projection(n_features: int) -> None:
     x = np.random.default_rng(0).normal(size=n_features * (n_features + 1) // 2)
-    found = solvers._Projected.of(x, n_features).slope()
+    found = semidefinite._Projected.of(x, n_features).slope()
     for k, direction in enumerate(np.eye(len(x))):
-        ahead, behind = (solvers._Projected.of(x + h * direction, n_features).v for h in (1e-6, -1e-6))
+        ahead, behind = (semidefinite._Projected.of(x + h * direction, n_features).v for h in (1e-6, -1e-6))
         np.testing.assert_allclose(found[:, k], (ahead - behind) / 2e-6, atol=1e-7)
 
 
@@ -135,14 +166,10 @@ def test_psd_converges_where_the_best_metric_is_nothing() -> None:
 
 def test_psd_says_when_it_has_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     A, b = problem(6, 0)
-    monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
-    monkeypatch.setattr(solvers, "NEWTON_STEPS", 0)
+    monkeypatch.setattr(semidefinite, "PSD_MAX_ITERATIONS", 3)
+    monkeypatch.setattr(semidefinite, "NEWTON_STEPS", 0)
     with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
         solve_psd(A.T @ A, A.T @ b, 0.0)
-
-
-def test_the_table_of_solvers() -> None:
-    assert set(SOLVERS) == {"nonnegative", "psd"}
 
 
 def test_full_design_is_the_quadratic_form() -> None:

@@ -7,7 +7,6 @@ import pytest
 from thinkalike.encoding.crossval import cross_validate, layer_target, make_plan
 from thinkalike.encoding.importance import make_feature_sets
 from thinkalike.encoding.settings import make_settings
-from thinkalike.encoding.solvers import solve_nonnegative, solve_nonnegative_many
 from thinkalike.encoding.strengths import plan_strengths, strengths
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.feature_coding import code_features
@@ -139,15 +138,3 @@ def test_with_folds_over_pairs_all_items_count(table):
     found = cross_validate(table, X, plan=make_plan(table, preset="salle2024"))
     expected = on_pairs(table, X, np.arange(60), ordered="indicator")
     np.testing.assert_allclose(found.strengths[0], np.stack([expected] * 2), rtol=1e-9, atol=1e-12)
-
-
-def test_many_nonnegative_problems_at_once_are_the_same_as_one_by_one():
-    rng = np.random.default_rng(5)
-    roots = rng.normal(size=(50, 12, 4))
-    roots[:5, :, 3] = roots[:5, :, 2]  # singular
-    grams, crosses = np.einsum("nki,nkj->nij", roots, roots), rng.normal(size=(50, 4))
-    grams[5], crosses[5] = 0.0, 0.0
-    for alpha in (0.0, 0.5):
-        found = solve_nonnegative_many(grams, crosses, alpha)
-        expected = [solve_nonnegative(g, c, alpha) for g, c in zip(grams, crosses, strict=True)]
-        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)

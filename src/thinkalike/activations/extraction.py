@@ -214,7 +214,7 @@ OPTIONS = tuple(
 
 def _check(settings: ExtractionSettings, shown: ModelInputs) -> None:
     if settings.system_turn is not None and not settings.chat:
-        raise InvalidInput("A system turn was given without a chat: give chat=True too.")
+        raise InvalidInput("A system turn was given without a chat: give chat=True (--chat) too.")
     if shown.inputs is not None and (settings.chat or settings.window or settings.generate):
         raise InvalidInput("Images and sounds are not text: leave out chat, window and generate.")
     if settings.generate and settings.window:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,8 @@ Ints = npt.NDArray[np.int64]
 POSITIONS = 10
 """Positions in a sentence that are told apart; the last stands for all that follow"""
 
-BLOCK_ROWS = 4096
-"""Rows that are looked at together"""
+BLOCK_ROWS = 256
+"""Rows that are looked at together: a layer of many items has no room for a second one in float64"""
 _CEILING_ITEMS = 300  # items that the split halves are compared on: 44,850 pairs
 
 
@@ -49,15 +49,19 @@ def diagnose(X: Layer, *, distance: DistanceLike, positions: Ints | None = None,
     ----------
     positions : (n_items,) places of the words in their sentences, from 0; None where there are none.
     """
+    lengths = Lengths.of(X)
     found = Diagnosis(
-        split_half_ceiling(X, distance=distance, seed=seed), duplicated_share(X), top_share(X), anisotropy(X)
+        split_half_ceiling(X, distance=distance, seed=seed),
+        duplicated_share(X),
+        top_share(lengths),
+        anisotropy(lengths),
     )
     if positions is None or not several_positions(positions):
         return found
     return replace(
         found,
-        first_norm=norm_ratio(X, positions == 0),
-        by_position=share_by_position(X, positions),
+        first_norm=norm_ratio(lengths, positions == 0),
+        by_position=share_by_position(lengths, positions),
         positions=np.bincount(positions, minlength=POSITIONS) / len(positions),
     )
 
@@ -83,32 +87,56 @@ def several_positions(positions: Ints) -> bool:
     return bool((positions == 0).any() and (positions > 0).any())
 
 
-def anisotropy(X: Layer) -> float:
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """How long the vectors of a layer are, seen from 0 and from their mean; two passes serve all that asks.
+
+    Attributes
+    ----------
+    norms : array of shape (n_items,)
+    from_mean : array of shape (n_items,), squared distances to the mean
+    direction : array of shape (n_units,), the sum of the vectors at length 1; NaN where one of them is zero
+    """
+
+    norms: Floats
+    from_mean: Floats
+    direction: Floats
+
+    @classmethod
+    def of(cls, X: Layer) -> Lengths:
+        """Of one layer (n_items, n_units)."""
+        norms, from_mean = np.empty((2, len(X)))
+        total, direction = np.zeros((2, X.shape[1]))
+        for part, rows in _in_blocks(X):
+            norms[part] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+            total += rows.sum(axis=0)
+            direction += (
+                np.divide(1.0, norms[part], out=np.full(len(rows), np.nan), where=norms[part] > 0) @ rows
+            )
+        for part, rows in _in_blocks(X):
+            rows -= total / len(X)
+            from_mean[part] = np.einsum("ij,ij->i", rows, rows)
+        return cls(norms, from_mean, direction)
+
+
+def anisotropy(lengths: Lengths) -> float:
     """The mean cosine between two different items, in [−1, 1]; NaN where a vector is zero.
 
     Σ_{i≠j} x̂_i · x̂_j = ‖Σ x̂_i‖² − n, so no pair is formed (Ethayarajh 2019).
     """
-    n, total = len(X), np.zeros(X.shape[1])
-    if n < 2:
-        return float("nan")
-    for rows in _in_blocks(X):
-        norms = np.linalg.norm(rows, axis=1)
-        if (norms == 0).any():
-            return float("nan")
-        total += (rows / norms[:, None]).sum(axis=0)
-    return float((total @ total - n) / (n * (n - 1)))
+    n, total = len(lengths.norms), lengths.direction
+    return float((total @ total - n) / (n * (n - 1))) if n > 1 else float("nan")
 
 
-def norm_ratio(X: Layer, some: npt.NDArray[np.bool_]) -> float:
+def norm_ratio(lengths: Lengths, some: npt.NDArray[np.bool_]) -> float:
     """The mean length of some vectors over that of the others."""
-    norms = np.concatenate([np.linalg.norm(rows, axis=1) for rows in _in_blocks(X)])
-    others = norms[~some].mean()
-    return float(norms[some].mean() / others) if others > 0 else float("nan")
+    others = lengths.norms[~some].mean()
+    return float(lengths.norms[some].mean() / others) if others > 0 else float("nan")
 
 
-def share_by_position(X: Layer, positions: Ints) -> Floats:
+def share_by_position(lengths: Lengths, positions: Ints) -> Floats:
     """(n_positions,) the share of the variance that the items at each position carry; they sum to 1."""
-    carried = np.bincount(positions, weights=_squared_from_mean(X), minlength=POSITIONS)
+    carried = np.bincount(positions, weights=lengths.from_mean, minlength=POSITIONS)
     total = carried.sum()
     return carried / total if total > 0 else np.full(POSITIONS, np.nan)
 
@@ -144,27 +172,27 @@ def split_half_ceiling(
 
 def duplicated_share(X: Layer) -> float:
     """The share of items whose vector is, bit for bit, another item's as well."""
-    seen: Counter[bytes] = Counter()
-    for first in range(0, len(X), BLOCK_ROWS):
-        rows = np.ascontiguousarray(X[first : first + BLOCK_ROWS] + X.dtype.type(0))  # −0 and 0 are the same
-        seen.update(blake2b(row.tobytes(), digest_size=16).digest() for row in rows)
+    bits = f"u{X.dtype.itemsize}"
+    sums = np.concatenate(
+        [rows.view(bits).sum(axis=1, dtype=np.uint64) for _, rows in _in_blocks(X, X.dtype)]
+    )
+    _, at, counts = np.unique(sums, return_inverse=True, return_counts=True)
+    alike = X[counts[at] > 1]  # equal vectors have equal sums of bits, so few are left to be compared whole
+    seen = Counter(row.tobytes() for _, rows in _in_blocks(alike, X.dtype) for row in rows)
     return sum(count for count in seen.values() if count > 1) / len(X)
 
 
-def top_share(X: Layer, *, top: float = 0.01) -> float:
+def top_share(lengths: Lengths, *, top: float = 0.01) -> float:
     """The share of the variance (squared distances to the mean) that the farthest 1 % of items carry."""
-    squared = np.sort(_squared_from_mean(X))[::-1]
+    squared = np.sort(lengths.from_mean)[::-1]
     total = squared.sum()
-    return float(squared[: max(1, round(top * len(X)))].sum() / total) if total > 0 else float("nan")
+    return float(squared[: max(1, round(top * len(squared)))].sum() / total) if total > 0 else float("nan")
 
 
-def _squared_from_mean(X: Layer) -> Floats:
-    """(n_items,) squared distances of the items to their mean."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    centred = (rows - mean for rows in _in_blocks(X))
-    return np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows in centred])
-
-
-def _in_blocks(X: Layer) -> Iterator[Floats]:
-    """Some rows at a time in float64: a layer of many items has no room for a second one."""
-    return (X[first : first + BLOCK_ROWS].astype(np.float64) for first in range(0, len(X), BLOCK_ROWS))
+def _in_blocks(X: Layer, dtype: npt.DTypeLike = np.float64) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+    """Copies of some rows at a time, and where they stand; −0 has become 0."""
+    for first in range(0, len(X), BLOCK_ROWS):
+        part = slice(first, first + BLOCK_ROWS)
+        rows = np.array(X[part], dtype=dtype, order="C")
+        rows += 0
+        yield part, rows

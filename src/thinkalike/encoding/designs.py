@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thinkalike.encoding.solvers import solve_each, unpack
+from thinkalike.encoding.nonnegative import solve_nonnegative_many
+from thinkalike.encoding.semidefinite import solve_psd_each, unpack
 from thinkalike.errors import UnknownName
 
 
@@ -36,11 +37,15 @@ class Design:
         return delta[:, f] * delta[:, g] * np.where(f == g, 1.0, np.sqrt(2.0))
 
     def predict(self, squared: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """ΔᵀWΔ of shape (n,), summed column by column, so that equal patterns give equal bits."""
+        """ΔᵀWΔ of shape (n,), summed column by column, so that equal patterns give equal bits.
+
+        Of several W, with coefficients of shape (n_fits, n_columns), in one call: (n_fits, n).
+        """
         columns = self.expand(squared)
-        total = np.zeros(len(squared))
-        for k in np.flatnonzero(coefficients):
-            total += coefficients[k] * columns[:, k]
+        total = np.zeros((*coefficients.shape[:-1], len(squared)))
+        for k in range(coefficients.shape[-1]):
+            if coefficients[..., k].any():
+                total += coefficients[..., k, None] * columns[:, k]
         return total
 
     def columns_of(self, features: np.ndarray) -> np.ndarray:
@@ -52,7 +57,10 @@ class Design:
 
     def solve(self, gram: np.ndarray, cross: np.ndarray, alphas: Sequence[float]) -> list[np.ndarray]:
         """For each penalty the coefficients, of as many columns as `gram` has."""
-        return solve_each("nonnegative" if self.name == "diagonal" else "psd", gram, cross, alphas)
+        if self.name == "full":
+            return solve_psd_each(gram, cross, alphas)
+        crosses = np.broadcast_to(cross, (len(alphas), len(cross)))
+        return list(solve_nonnegative_many(gram, crosses, np.asarray(alphas)))
 
     def as_matrix(self, coefficients: np.ndarray) -> np.ndarray:
         """W of shape (n_features, n_features)."""

@@ -15,7 +15,7 @@ from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, f
 from thinkalike.encoding.patterns import find_patterns
 from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
 from thinkalike.encoding.rank_fit import check_patterns, rank_tables, refine
-from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman
+from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman_each
 from thinkalike.encoding.settings import Settings
 from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import FeatureDifferences
@@ -116,10 +116,7 @@ class _RankFits:
         gains = []
         for b, (values, table) in enumerate(self.judged):
             if b not in out:
-                before, after = (
-                    spearman(self.design.predict(values, fit.weights), table)
-                    for fit in self.both(out | {b}, alpha)
-                )
+                before, after = spearman_of_fits(self.design, self.both(out | {b}, alpha), values, table)
                 gains.append(after - before)
         known = np.array([gain for gain in gains if np.isfinite(gain)])
         gain = float(known.mean()) if len(known) else 0.0
@@ -185,15 +182,17 @@ def choose_alpha(
 
     `inner` has for each inner fold a fit per α, and the values of the patterns to judge with their table.
     """
-    scores = np.array(
-        [
-            [spearman(design.predict(values, fit.weights), table) for fit in fits]
-            for fits, values, table in inner
-        ]
-    )
+    scores = np.stack([spearman_of_fits(design, *one) for one in inner])
     defined = np.isfinite(scores).all(axis=1)
     curve = scores[defined].mean(axis=0) if defined.any() else np.full(len(alphas), np.nan)
     return smallest_best(alphas, curve), curve
+
+
+def spearman_of_fits(
+    design: Design, fits: Sequence[Coefficients], values: np.ndarray, table: RankTable
+) -> np.ndarray:
+    """ρ of each of several fits on the same pairs, of shape (n_fits,)."""
+    return spearman_each(design.predict(values, np.stack([fit.weights for fit in fits])), table)
 
 
 def smallest_best(alphas: Sequence[float], curve: np.ndarray) -> float:

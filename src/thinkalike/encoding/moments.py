@@ -19,7 +19,8 @@ from thinkalike.encoding.pairkernels import level_sums
 from thinkalike.pairs.distances import QuadraticTarget
 from thinkalike.stimuli.differences import FeatureDifferences
 
-CHUNK_BYTES = 1 << 25
+CHUNK_BYTES = 1 << 21
+"""Of sums that are made at once: they stay in the cache of a core"""
 
 
 @dataclass(frozen=True)
@@ -190,17 +191,15 @@ def _quadratic_sums(side: FeatureSide, x: np.ndarray) -> tuple[np.ndarray, np.nd
     features = side.differences.features
     dots = [_zero_dots(f.is_indicator, n_sets, span) for f, span in zip(features, layout.spans, strict=True)]
     whole = np.zeros(n_sets)
-    width = int(np.clip(CHUNK_BYTES // (8 * layout.n_rows * (n_blocks + 1)), 8, 1024))
+    width = int(np.clip(CHUNK_BYTES // (8 * layout.n_rows * (n_blocks + n_sets)), 8, 1024))
     for first in range(0, x.shape[1], width):
         last = min(first + width, x.shape[1])
         sums = np.zeros((n_blocks, layout.n_rows, last - first))
         level_sums(x, centre, layout.rows, layout.loads, side.block, first, last, sums, squares)
-        flat = sums.reshape(n_blocks, -1)
-        for s in range(n_sets):
-            of_set = (inside[s] @ flat).reshape(layout.n_rows, -1)
-            whole[s] += of_set[0] @ of_set[0]
-            for f, span, dot in zip(features, layout.spans, dots, strict=True):
-                _add_dots(f.is_indicator, of_set[span], dot, s)
+        of_sets = (inside @ sums.reshape(n_blocks, -1)).reshape(n_sets, layout.n_rows, -1)
+        whole += np.einsum("sk,sk->s", of_sets[:, 0], of_sets[:, 0])
+        for f, span, dot in zip(features, layout.spans, dots, strict=True):
+            dot += _dots(f.is_indicator, of_sets[:, span])
     n = side.counts
     q = inside @ layout.add_up(squares, side.block, n_blocks)
     cross = np.empty((n_sets, len(features)))
@@ -226,13 +225,12 @@ def _zero_dots(is_indicator: bool, n_sets: int, span: slice) -> np.ndarray:
     return np.zeros(n_sets) if is_indicator else np.zeros((n_sets, size, size))
 
 
-def _add_dots(is_indicator: bool, sums: np.ndarray, dot: np.ndarray, s: int) -> None:
-    """‖S‖² − Σ_u ‖s_u‖² for an indicator feature, s sᵀ for a squared one."""
+def _dots(is_indicator: bool, sums: np.ndarray) -> np.ndarray:
+    """Of each set ‖S‖² − Σ_u ‖s_u‖² for an indicator feature, s sᵀ for a squared one."""
     if is_indicator:
-        total = sums.sum(axis=0)
-        dot[s] += total @ total - np.einsum("uk,uk->", sums, sums)
-    else:
-        dot[s] += sums @ sums.T
+        total = sums.sum(axis=1)
+        return np.asarray(np.einsum("sk,sk->s", total, total) - np.einsum("suk,suk->s", sums, sums))
+    return np.asarray(sums @ sums.swapaxes(1, 2))
 
 
 def nested_sets(n_blocks: int, left_out: Sequence[frozenset[int]]) -> np.ndarray:

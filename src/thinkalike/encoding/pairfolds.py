@@ -9,7 +9,7 @@ import numpy as np
 
 from thinkalike.encoding.cells import table_moments
 from thinkalike.encoding.designs import Design, make_design
-from thinkalike.encoding.fitting import FoldFit, ItemsFit, smallest_best
+from thinkalike.encoding.fitting import FoldFit, ItemsFit, smallest_best, spearman_of_fits
 from thinkalike.encoding.importance import (
     PERMUTING,
     Evaluation,
@@ -21,7 +21,7 @@ from thinkalike.encoding.importance import (
 from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments
 from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.plan import Features, feature_table, is_stimuli, warn_of_sampling
-from thinkalike.encoding.scoring import rank_values, spearman
+from thinkalike.encoding.scoring import rank_values
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
@@ -177,7 +177,7 @@ def choose_on_split(plan: PairPlan, y: np.ndarray, training: np.ndarray) -> tupl
     else:
         own = plan.patterns.select(judged)
         table = rank_values(y[judged], own).table
-        curve = np.array([spearman(plan.design.predict(own.values, fit.weights), table) for fit in fits])
+        curve = spearman_of_fits(plan.design, fits, own.values, table)
     return smallest_best(settings.alphas, curve), curve
 
 

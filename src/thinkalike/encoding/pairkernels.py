@@ -241,6 +241,21 @@ def table_correlation(
 
 
 @compiled(nogil=True)
+def table_correlations(
+    predictions: np.ndarray, tie: float, counts: np.ndarray, ranks: np.ndarray, spread: float
+) -> np.ndarray:
+    """`table_correlation` for each row of predictions (n_fits, n_patterns).
+
+    Those no further apart than the share `tie` of the largest of their row are tied.
+    """
+    found, group = np.empty(len(predictions)), np.empty(predictions.shape[1], dtype=np.int64)
+    for b in range(len(predictions)):
+        n_groups = group_ties(predictions[b], tie * np.abs(predictions[b]).max(), group)
+        found[b] = table_correlation(group, n_groups, counts, ranks, spread)
+    return found
+
+
+@compiled(nogil=True)
 def tally_shuffled_pairs(
     rest: np.ndarray, part: np.ndarray, of_pairs: np.ndarray, seed: int, counts: np.ndarray, ranks: np.ndarray
 ) -> None:

@@ -17,7 +17,7 @@ from thinkalike.encoding.moments import Coefficients, Moments
 from thinkalike.encoding.pairkernels import weighted_rank_tables
 from thinkalike.encoding.patterns import PairPatterns
 from thinkalike.encoding.scoring import RankTable
-from thinkalike.encoding.solvers import pack
+from thinkalike.encoding.semidefinite import pack
 from thinkalike.errors import InvalidInput
 from thinkalike.machine import compiled
 from thinkalike.pairs.distances import Target

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from thinkalike.encoding.pairkernels import group_ties, table_correlation
+from thinkalike.encoding.pairkernels import group_ties, table_correlations
 from thinkalike.encoding.patterns import PairPatterns
 from thinkalike.pairs.distances import Target
 from thinkalike.pairs.ranks import centred_ranks, sort_distances
@@ -88,8 +88,13 @@ def spearman(predictions: np.ndarray, table: RankTable) -> float:
 
     0 if all predictions are equal (nothing is explained), NaN if all distances are.
     """
-    group, n_groups = tie_groups(predictions)
-    return float(table_correlation(group, n_groups, table.counts, table.ranks, table.spread))
+    return float(spearman_each(predictions[None], table)[0])
+
+
+def spearman_each(predictions: np.ndarray, table: RankTable) -> np.ndarray:
+    """`spearman` of several predictions (n_fits, n_patterns) against the same distances: (n_fits,)."""
+    scores: np.ndarray = table_correlations(predictions, TIE, table.counts, table.ranks, table.spread)
+    return scores
 
 
 def tie_groups(predictions: np.ndarray) -> tuple[np.ndarray, int]:

@@ -44,8 +44,8 @@ def chat_frame(
     """
     if not getattr(tokenizer, "chat_template", None):
         raise InvalidInput(
-            f"The tokenizer of {name} has no chat template: leave out chat, or give the tokenizer of a model "
-            "that was trained to chat."
+            f"The tokenizer of {name} has no chat template: leave out chat (--chat), or give the "
+            "tokenizer of a model that was trained to chat."
         )
     turns = [] if system_turn is None else [{"role": "system", "content": system_turn}]
     turns.append({"role": "user", "content": TURN})

@@ -1,13 +1,12 @@
-"""Least squares under the two constraints of MLEM: non-negative weights, and a positive semi-definite W."""
+"""Least squares under the constraint of a full W: positive semi-definite."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from thinkalike.machine import compiled
@@ -23,58 +22,6 @@ NEWTON_TOLERANCE = 1e-14
 """Where α alone holds W, along directions that the data do not tell, what is left counts most"""
 RELAXATION = 1.6
 SMALLEST_SIZE = 1e-3  # of W, for residuals relative to it: the best W can be 0, and c is of size 1
-
-
-def solve_nonnegative(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
-    """Minimise wᵀGw − 2cᵀw + α‖w‖² over w ≥ 0.
-
-    Parameters
-    ----------
-    gram : array of shape (n_features, n_features), positive semi-definite
-    cross : array of shape (n_features,)
-
-    Returns
-    -------
-    array of shape (n_features,)
-    """
-    return _nonnegative(*_spectrum(gram, alpha), cross)
-
-
-def _spectrum(gram: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvalues and vectors of G + αI; the vectors are the same for all α."""
-    eigenvalues, vectors = np.linalg.eigh(gram)
-    return eigenvalues + alpha, vectors
-
-
-def _nonnegative(eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray) -> np.ndarray:
-    """`solve_nonnegative` by the spectrum of G + αI."""
-    kept = eigenvalues > eigenvalues[-1] * len(eigenvalues) * np.finfo(float).eps
-    if not kept.any():
-        return np.zeros(len(eigenvalues))
-    root = np.sqrt(eigenvalues[kept])
-    target = (vectors[:, kept].T @ cross) / root
-    if kept.all():
-        free = vectors @ (target / root)
-        if (free >= 0).all():  # the constraint does not bind
-            return free
-    return nnls(root[:, None] * vectors[:, kept].T, target)[0]
-
-
-def solve_nonnegative_many(grams: np.ndarray, crosses: np.ndarray, alpha: float) -> np.ndarray:
-    """`solve_nonnegative` for many problems, of shapes (n, F, F) and (n, F): one call where w ≥ 0 is free.
-
-    Those whose Gram matrix is singular, or where the constraint binds, are solved one by one.
-    """
-    ridged = grams + alpha * np.eye(grams.shape[-1])
-    eigenvalues, vectors = np.linalg.eigh(ridged)
-    floor = np.maximum(eigenvalues[:, -1], 0.0) * grams.shape[-1] * np.finfo(float).eps
-    regular = eigenvalues[:, 0] > floor
-    inverse = np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=regular[:, None])
-    along = np.einsum("nij,ni->nj", vectors, crosses) * inverse
-    weights: np.ndarray = np.einsum("nij,nj->ni", vectors, along)
-    for k in np.flatnonzero(~regular | (weights < 0).any(axis=1)):
-        weights[k] = solve_nonnegative(grams[k], crosses[k], alpha)
-    return weights
 
 
 def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
@@ -94,7 +41,13 @@ def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
     -------
     array of shape (F(F + 1)/2,)
     """
-    return _psd(*_spectrum(gram, alpha), cross)
+    return solve_psd_each(gram, cross, [alpha])[0]
+
+
+def solve_psd_each(gram: np.ndarray, cross: np.ndarray, alphas: Sequence[float]) -> list[np.ndarray]:
+    """`solve_psd` for several penalties, the Gram matrix taken apart once."""
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    return [_psd(eigenvalues + alpha, vectors, cross) for alpha in alphas]
 
 
 def _psd(eigenvalues: np.ndarray, vectors: np.ndarray, cross: np.ndarray) -> np.ndarray:
@@ -206,21 +159,6 @@ class _Projected:
         size = np.where(f == g, ROOT_HALF, 1.0)
         turn = turned * np.outer(size, size)
         return np.asarray((turn * share[f, g]) @ turn.T)
-
-
-SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
-    "nonnegative": _nonnegative,
-    "psd": _psd,
-}
-"""By constraint: (eigenvalues, vectors, cross) → coefficients"""
-
-
-def solve_each(
-    constraint: str, gram: np.ndarray, cross: np.ndarray, alphas: Sequence[float]
-) -> list[np.ndarray]:
-    """`solve_nonnegative` or `solve_psd` for several penalties, the Gram matrix taken apart once."""
-    eigenvalues, vectors = np.linalg.eigh(gram)
-    return [SOLVERS[constraint](eigenvalues + alpha, vectors, cross) for alpha in alphas]
 
 
 def matrix_size(n_entries: int) -> int:
