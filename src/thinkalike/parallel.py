@@ -17,7 +17,7 @@ import socket
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import Future as PoolFuture
 from contextlib import ExitStack, contextmanager
@@ -316,6 +316,21 @@ class _Errand(Generic[Item, Result]):
     def leave(self) -> None:
         if hasattr(self._sent, "cancel"):  # a failure has nothing to leave, nor has every future the means
             self._sent.cancel()
+
+
+def run_all(
+    engine: Engine,
+    function: Callable[[Item], Result],
+    tasks: Sequence[Item],
+    *,
+    names: Iterable[str],
+    description: str,
+) -> list[Result]:
+    """What all tasks came to; if some failed, that is said at the end, by their names."""
+    outcomes = list(run_tasks(engine, function, tasks, description=description))
+    failed = [(name, one) for name, one in zip(names, outcomes, strict=True) if isinstance(one, Failure)]
+    raise_failures({name: one.reason for name, one in failed}, len(tasks))
+    return [one for one in outcomes if not isinstance(one, Failure)]
 
 
 def raise_failures(failures: dict[str, str], total: int) -> None:

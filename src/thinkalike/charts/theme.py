@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import altair as alt
 import pandas as pd
@@ -21,7 +21,6 @@ from thinkalike.errors import UnknownName
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
-ThemeName = Literal["light", "dark"]
 Legend = alt.Legend | UndefinedType | None
 Data = pd.DataFrame | alt.NamedData | alt.InlineData
 MOST_ROWS = 5000
