@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered
-from thinkalike.labels import group_of
+from thinkalike.labels import block_of
 from thinkalike.types import Json
 
 SIDE = 380
@@ -155,10 +155,10 @@ def _boundaries(systems: Sequence[tuple[str, Sequence[str]]], theme: Theme) -> l
 
 def _blocks(layers: Sequence[str]) -> list[tuple[str, int, int]]:
     """Blocks of which the layers are parts, heads say: name, first place, one past the last; none if not."""
-    if all(group_of(layer) == layer for layer in layers):
+    if all(block_of(layer) == layer for layer in layers):
         return []
     found, first = [], 0
-    for name, run in groupby(layers, group_of):
+    for name, run in groupby(layers, block_of):
         end = first + len(list(run))
         found.append((name, first, end))
         first = end

@@ -12,7 +12,7 @@ import pandas as pd
 from thinkalike import provenance
 from thinkalike.activations.conversion import as_stimuli
 from thinkalike.comparison.group import RANGES_OVER
-from thinkalike.comparison.group_scoring import group_of
+from thinkalike.comparison.group_scoring import subjects_of
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.over_subjects import BOTH, Spread, spread_of_folds
@@ -194,7 +194,7 @@ def profile_group(
     {'animal': True, 'side': False}
     """
     shown = as_stimuli(stimuli)
-    people = group_of(subjects, stimuli=shown)
+    people = subjects_of(subjects, stimuli=shown)
     if len(people) < 2:
         raise InvalidInput("There is 1 subject, and how subjects differ cannot be said: use ta.profile.")
     plan = plan_profiles(shown, seed=seed, **settings)
