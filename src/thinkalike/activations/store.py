@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from thinkalike.activations.rows import counted, first_difference
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.labels import Layer
 
 if TYPE_CHECKING:
     import xarray
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from thinkalike.activations.parts import Parted
     from thinkalike.stimuli.table import Stimuli
 
-Layer = int | str
 Name = TypeVar("Name")
 Other = TypeVar("Other")
 MOST_ROUNDING = 1e-4

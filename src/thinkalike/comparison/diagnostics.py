@@ -13,7 +13,7 @@ import numpy.typing as npt
 from thinkalike.comparison.profiles import LayerDiagnostics
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
-from thinkalike.measures.inputs import Layer
+from thinkalike.measures.inputs import Vectors
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
@@ -42,7 +42,9 @@ class Diagnosis:
     positions: Floats | None = None
 
 
-def diagnose(X: Layer, *, distance: DistanceLike, positions: Ints | None = None, seed: int = 0) -> Diagnosis:
+def diagnose(
+    X: Vectors, *, distance: DistanceLike, positions: Ints | None = None, seed: int = 0
+) -> Diagnosis:
     """Ceiling, duplicates and concentration of one layer (n_items, n_units).
 
     Parameters
@@ -83,7 +85,7 @@ def several_positions(positions: Ints) -> bool:
     return bool((positions == 0).any() and (positions > 0).any())
 
 
-def anisotropy(X: Layer) -> float:
+def anisotropy(X: Vectors) -> float:
     """The mean cosine between two different items, in [−1, 1]; NaN where a vector is zero.
 
     Σ_{i≠j} x̂_i · x̂_j = ‖Σ x̂_i‖² − n, so no pair is formed (Ethayarajh 2019).
@@ -99,14 +101,14 @@ def anisotropy(X: Layer) -> float:
     return float((total @ total - n) / (n * (n - 1)))
 
 
-def norm_ratio(X: Layer, some: npt.NDArray[np.bool_]) -> float:
+def norm_ratio(X: Vectors, some: npt.NDArray[np.bool_]) -> float:
     """The mean length of some vectors over that of the others."""
     norms = np.concatenate([np.linalg.norm(rows, axis=1) for rows in _in_blocks(X)])
     others = norms[~some].mean()
     return float(norms[some].mean() / others) if others > 0 else float("nan")
 
 
-def share_by_position(X: Layer, positions: Ints) -> Floats:
+def share_by_position(X: Vectors, positions: Ints) -> Floats:
     """(n_positions,) the share of the variance that the items at each position carry; they sum to 1."""
     carried = np.bincount(positions, weights=_squared_from_mean(X), minlength=POSITIONS)
     total = carried.sum()
@@ -114,7 +116,7 @@ def share_by_position(X: Layer, positions: Ints) -> Floats:
 
 
 def split_half_ceiling(
-    X: Layer, *, distance: DistanceLike = "euclidean", n_splits: int = 2, seed: int = 0
+    X: Vectors, *, distance: DistanceLike = "euclidean", n_splits: int = 2, seed: int = 0
 ) -> float:
     """The ρ at which these distances would correlate with those of many more units like these.
 
@@ -142,7 +144,7 @@ def split_half_ceiling(
     return float(np.sqrt(max(2 * r / (1 + r), 0.0))) if r > -1 else 0.0
 
 
-def duplicated_share(X: Layer) -> float:
+def duplicated_share(X: Vectors) -> float:
     """The share of items whose vector is, bit for bit, another item's as well."""
     seen: Counter[bytes] = Counter()
     for first in range(0, len(X), BLOCK_ROWS):
@@ -151,20 +153,20 @@ def duplicated_share(X: Layer) -> float:
     return sum(count for count in seen.values() if count > 1) / len(X)
 
 
-def top_share(X: Layer, *, top: float = 0.01) -> float:
+def top_share(X: Vectors, *, top: float = 0.01) -> float:
     """The share of the variance (squared distances to the mean) that the farthest 1 % of items carry."""
     squared = np.sort(_squared_from_mean(X))[::-1]
     total = squared.sum()
     return float(squared[: max(1, round(top * len(X)))].sum() / total) if total > 0 else float("nan")
 
 
-def _squared_from_mean(X: Layer) -> Floats:
+def _squared_from_mean(X: Vectors) -> Floats:
     """(n_items,) squared distances of the items to their mean."""
     mean = X.mean(axis=0, dtype=np.float64)
     centred = (rows - mean for rows in _in_blocks(X))
     return np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows in centred])
 
 
-def _in_blocks(X: Layer) -> Iterator[Floats]:
+def _in_blocks(X: Vectors) -> Iterator[Floats]:
     """Some rows at a time in float64: a layer of many items has no room for a second one."""
     return (X[first : first + BLOCK_ROWS].astype(np.float64) for first in range(0, len(X), BLOCK_ROWS))

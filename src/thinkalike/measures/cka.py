@@ -7,13 +7,13 @@ from scipy.spatial.distance import pdist, squareform
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.hsic import hsic_matrix
-from thinkalike.measures.inputs import Array, Layer, at_least, unit_norm
+from thinkalike.measures.inputs import Array, Vectors, at_least, unit_norm
 from thinkalike.measures.measure import Named
 
 NOTHING_LEFT = 1e-13  # of the squared U-centred Gram, for layers of unit norm: rounding, not structure
 
 
-def prepare_linear(X: Layer, name: str = "X") -> Array:
+def prepare_linear(X: Vectors, name: str = "X") -> Array:
     """Centred, unit norm; unbiased HSIC needs 4 items."""
     at_least(4, X, name)
     return unit_norm(X, name)
@@ -70,7 +70,7 @@ def normalised(hsic: Array, n_items: int) -> Array:
     return values
 
 
-def prepare_gaussian(X: Layer, name: str = "X") -> Array:
+def prepare_gaussian(X: Vectors, name: str = "X") -> Array:
     """U-centred Gaussian Gram exp(−‖x_i − x_j‖² / 2σ²) with σ half the median distance: (n, n)."""
     at_least(4, X, name)
     squared = pdist(unit_norm(X, name), "sqeuclidean")
