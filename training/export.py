@@ -15,8 +15,9 @@ import numpy as np
 
 from thinkalike.progress import without_bars
 from thinkalike.systems.bundled.bundle import load_folder
-from thinkalike.systems.bundled.cards import Card, write_card
+from thinkalike.systems.bundled.cards import Card
 from training.batches import Tokens, rows
+from training.cards import write_card
 from training.figures import Figures, Sample, measure
 from training.loop import SHORT
 from training.plans import Plan

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thinkalike.systems.likelihood import (
-    causal_log_probabilities,
-    masked_log_probabilities,
-    perplexity,
-    prefer_right,
-)
+from thinkalike.systems.likelihood import causal_log_probabilities
 from training.baselines import KneserNey, unigram_log_probabilities
 from training.corpus import Document
+from training.likelihood import masked_log_probabilities, perplexity, prefer_right
 from training.tokens import encode_running, special_ids
 
 if TYPE_CHECKING:

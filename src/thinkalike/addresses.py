@@ -14,9 +14,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, ThinkalikeError, one_line
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/{1,2}(?P<rest>.*)", re.DOTALL)
 """One slash is what pathlib leaves of two"""
@@ -99,7 +102,7 @@ def check_scheme(address: str) -> None:
         raise InvalidInput(f"{address} names no bucket: give an address such as s3://BUCKET/NAME.")
 
 
-def filesystem(given: object) -> tuple[Any, str]:
+def filesystem(given: object) -> tuple[AbstractFileSystem, str]:
     """The fsspec file system that a path or an address lies in, and what it is called there."""
     from fsspec.core import url_to_fs
 

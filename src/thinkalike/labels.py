@@ -19,7 +19,7 @@ def row_name(row: Row) -> str:
     return f"{row[0]}:{row[1]}"
 
 
-def group_of(layer: Layer) -> str:
+def block_of(layer: Layer) -> str:
     """The block that a part is of, `4` for head `4.h7`; of any other layer its own name."""
     block, dot, part = str(layer).partition(".")
     return block if dot and block.isdigit() and part[:1].isalpha() else str(layer)
@@ -31,13 +31,13 @@ PARTS = {"h": "heads", "e": "experts", "l": "latents"}
 
 def part_name(layers: Iterable[Layer]) -> str:
     """What one calls such layers: `heads`; `layers` if they are whole, or not all of one kind."""
-    marks = {"" if group_of(layer) == str(layer) else str(layer).partition(".")[2][0] for layer in layers}
+    marks = {"" if block_of(layer) == str(layer) else str(layer).partition(".")[2][0] for layer in layers}
     return PARTS.get(marks.pop(), "layers") if len(marks) == 1 else "layers"
 
 
 def has_parts(layers: Iterable[Layer]) -> bool:
     """Whether some of the layers are parts of blocks, such as heads: those of a block have no order."""
-    return any(group_of(layer) != str(layer) for layer in layers)
+    return any(block_of(layer) != str(layer) for layer in layers)
 
 
 def systems_of(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import socket
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import Future as PoolFuture
 from contextlib import ExitStack, contextmanager
@@ -27,7 +27,7 @@ from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -38,6 +38,7 @@ from thinkalike.progress import progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Sent = TypeVar("Sent", covariant=True)
 Kind = Literal["extract", "fit"]
 
 WORK = "work"
@@ -48,10 +49,10 @@ TRIES = 3
 """How often a task is sent out if its worker dies, or the store fails"""
 
 
-class Future(Protocol):
+class Future(Protocol[Sent]):
     """A task that was sent."""
 
-    def result(self) -> Any:
+    def result(self) -> Sent:
         """What it came to, once it has ended."""
 
     def cancel(self) -> object:
@@ -61,7 +62,7 @@ class Future(Protocol):
 class Engine(Protocol):
     """What runs tasks: an executor of `concurrent.futures` or submitit, a Dask client."""
 
-    def submit(self, function: Callable[..., object], /, *arguments: object) -> Future:
+    def submit(self, function: Callable[..., Result], /, *arguments: object) -> Future[Result]:
         """Send it."""
 
 
@@ -174,7 +175,7 @@ class Processes:
             self._kill()
         self.close()
 
-    def submit(self, function: Callable[..., object], /, *arguments: object) -> Future:
+    def submit(self, function: Callable[..., Result], /, *arguments: object) -> Future[Result]:
         with _interrupts_held():  # new processes keep it so: Ctrl-C is the caller's affair
             try:
                 return self._pool.submit(function, *arguments)
@@ -281,7 +282,9 @@ def run_tasks(
 class _Errand(Generic[Item, Result]):
     """A task that was sent, and sent again if its worker died."""
 
-    def __init__(self, function: Callable[[Item], Result], task: Item, sent: Future | Failure) -> None:
+    def __init__(
+        self, function: Callable[[Item], Result], task: Item, sent: Future[Result | Failure] | Failure
+    ) -> None:
         self._function, self._task, self._sent = function, task, sent
         self._went_with_others = False
         self.tries = 1
@@ -315,6 +318,21 @@ class _Errand(Generic[Item, Result]):
             self._sent.cancel()
 
 
+def run_all(
+    engine: Engine,
+    function: Callable[[Item], Result],
+    tasks: Sequence[Item],
+    *,
+    names: Iterable[str],
+    description: str,
+) -> list[Result]:
+    """What all tasks came to; if some failed, that is said at the end, by their names."""
+    outcomes = list(run_tasks(engine, function, tasks, description=description))
+    failed = [(name, one) for name, one in zip(names, outcomes, strict=True) if isinstance(one, Failure)]
+    raise_failures({name: one.reason for name, one in failed}, len(tasks))
+    return [one for one in outcomes if not isinstance(one, Failure)]
+
+
 def raise_failures(failures: dict[str, str], total: int) -> None:
     """Say at the end which tasks failed, by name and reason, if any did."""
     if failures:
@@ -341,7 +359,7 @@ def _opened(engine: Engine | int | None, stack: ExitStack) -> Engine | None:
 def _submitted(
     engine: Engine, function: Callable[[Item], Result], tasks: Sequence[Item]
 ) -> list[_Errand[Item, Result]]:
-    sent: list[Future | Failure]
+    sent: list[Future[Result | Failure] | Failure]
     if hasattr(engine, "map_array") and len(tasks) > 1:  # submitit: one array of jobs
         try:
             sent = list(engine.map_array(guarded, [function] * len(tasks), tasks))
@@ -352,10 +370,12 @@ def _submitted(
     return [_Errand(function, task, one) for task, one in zip(tasks, sent, strict=True)]
 
 
-def _sent(engine: Engine, *arguments: object) -> Future | Failure:
+def _sent(
+    engine: Engine, function: Callable[[Item], Result], task: Item, attempt: int = 0
+) -> Future[Result | Failure] | Failure:
     """A call of `guarded` on its way; a failure if the engine does not take it: it was closed, or broke."""
     try:
-        return engine.submit(guarded, *arguments)
+        return engine.submit(guarded, function, task, attempt)
     except Exception as error:
         return _not_taken(error)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from inspect import isfunction
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from thinkalike.addresses import place
-from thinkalike.files import read_arrays, reading, write_arrays, write_tables
+from thinkalike.files import read_arrays, reading, write_arrays, write_json, write_tables
 from thinkalike.provenance import versions
-from thinkalike.types import Value
+from thinkalike.types import Json, Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ FORMAT = 1
 Result = TypeVar("Result", bound="Kept")
 
 
-class Kept:
+class Kept(ABC):
     """What gives a result `save` and `load`: a frozen dataclass with `to_frame` inherits from it.
 
     Examples
@@ -56,8 +57,9 @@ class Kept:
     records: ClassVar[Mapping[str, type]] = {}
     """Fields that are dataclasses of plain values, such as settings, and of what kind each is"""
 
+    @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        raise NotImplementedError
+        """The table for people."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it to `path`.npz, for `load`, and its table to `path`.parquet and `path`.csv."""
@@ -71,6 +73,31 @@ class Kept:
         """What `save` wrote."""
         path = place(path)
         return read_result(cls, path.with_name(path.name + SUFFIX))
+
+
+class KeptFolder(Kept):
+    """The same for a result of several tables: a folder of them, with settings.json and all of it."""
+
+    @abstractmethod
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        """Name → table, as they lie in the folder."""
+
+    @abstractmethod
+    def _about(self) -> Json:
+        """What settings.json says of it, beside the seals."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write its tables as Parquet and CSV, settings.json, and all of it for `load`, into the folder."""
+        folder = place(path)
+        seals = {name: write_tables(table, folder / name) for name, table in self._tables().items()}
+        about = {"tables": seals, **self._about(), "result": write_result(self, folder / RESULT)}
+        write_json(about, folder / "settings.json")
+        return folder
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """What `save` wrote."""
+        return read_result(cls, place(path) / RESULT)
 
 
 def write_result(result: Kept, file: Path) -> str:

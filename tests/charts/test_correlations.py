@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from thinkalike.charts.correlations import correlation_chart
+from thinkalike.stimuli.feature_correlations import FeatureCorrelations
 
 
 def test_the_cells_hold_the_values(tmp_path: Path) -> None:
-    names = ["word_length", "tense", "one"]
-    values = [1, -0.3, np.nan, -0.3, 1, np.nan, np.nan, np.nan, np.nan]
-    frame = pd.DataFrame({"feature": np.repeat(names, 3), "other": names * 3, "correlation": values})
-    chart = correlation_chart(frame, order=names)
+    values = np.array([[1, -0.3, np.nan], [-0.3, 1, np.nan], [np.nan, np.nan, np.nan]])
+    names = ("word_length", "tense", "one")
+    chart = FeatureCorrelations(names, values, np.ones(3), ("one",), (), 9).plot()
     description = chart.to_dict()
     (rows,) = description["datasets"].values()
     assert {(row["a"], row["b"]): row["correlation"] for row in rows} == {

@@ -15,7 +15,7 @@ from thinkalike.comparison.maps import LayerMap
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.comparison.trajectories import block_means
 from thinkalike.errors import UnknownName
-from thinkalike.labels import group_of
+from thinkalike.labels import block_of
 from thinkalike.stitching.stitches import chosen_pairs
 from thinkalike.wording import layer_range
 
@@ -35,7 +35,7 @@ def heads(system="mine", n_blocks=3, n_heads=4):
     ("layer", "block"), [("4.h7", "4"), ("12.e0", "12"), (3, "3"), ("V1", "V1"), ("1.5", "1.5")]
 )
 def test_the_block_of_a_part(layer, block):
-    assert group_of(layer) == block
+    assert block_of(layer) == block
 
 
 def texts(chart):

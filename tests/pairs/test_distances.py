@@ -14,7 +14,7 @@ from sklearn.covariance import LedoitWolf
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.pairs.distances import DISTANCES, as_activations, make_target
+from thinkalike.pairs.distances import DISTANCES, as_vectors, make_target
 from thinkalike.pairs.runs import stack_runs
 
 X = np.random.default_rng(0).normal(size=(20, 6)) + 3
@@ -144,16 +144,16 @@ def test_runs_that_do_not_fit() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_torch_tensors_are_taken(dtype: torch.dtype) -> None:
     tensor = torch.tensor(X).to(dtype).requires_grad_()
-    array = as_activations(tensor)
+    array = as_vectors(tensor)
     assert array.dtype == (np.float64 if dtype == torch.float64 else np.float32)
     np.testing.assert_allclose(array, X, rtol=1e-2)
 
 
 def test_other_numbers_are_taken() -> None:
-    assert as_activations([[1, 2], [3, 4]]).dtype == np.float64
-    assert as_activations(np.ones((2, 2), dtype=np.float16)).dtype == np.float32
-    assert as_activations(np.arange(3)).shape == (3, 1)
-    assert as_activations(np.full((2, 2), 3e38, dtype=np.float32)).shape == (
+    assert as_vectors([[1, 2], [3, 4]]).dtype == np.float64
+    assert as_vectors(np.ones((2, 2), dtype=np.float16)).dtype == np.float32
+    assert as_vectors(np.arange(3)).shape == (3, 1)
+    assert as_vectors(np.full((2, 2), 3e38, dtype=np.float32)).shape == (
         2,
         2,
     )  # the sum overflows, X does not
@@ -164,23 +164,23 @@ def test_rows_that_are_not_finite_are_named(bad: float) -> None:
     broken = X.copy()
     broken[[4, 9], 2] = bad
     with pytest.raises(InvalidInput, match=r"NaN or infinity in 2 row\(s\) of X: 4, 9\. Drop these items"):
-        as_activations(broken)
+        as_vectors(broken)
     broken[:, 0] = bad
     with pytest.raises(InvalidInput, match=r"in 20 row\(s\) of X: 0, 1, 2, 3, 4, …"):
-        as_activations(broken)
+        as_vectors(broken)
 
 
 def test_arrays_of_the_wrong_form() -> None:
     with pytest.raises(InvalidInput, match=r"shape \(2, 2, 2\): give \(n_items, n_units\)"):
-        as_activations(np.zeros((2, 2, 2)))
+        as_vectors(np.zeros((2, 2, 2)))
     with pytest.raises(InvalidInput, match=r"shape \(3, 2\): give \(n_runs, n_items, n_units\)"):
-        as_activations(np.zeros((3, 2)), dimensions=3)
+        as_vectors(np.zeros((3, 2)), dimensions=3)
     with pytest.raises(InvalidInput, match="of type complex128: give real numbers"):
-        as_activations(np.zeros((3, 2), dtype=complex))
+        as_vectors(np.zeros((3, 2), dtype=complex))
     with pytest.raises(InvalidInput, match="without units"):
-        as_activations(np.zeros((3, 0)))
+        as_vectors(np.zeros((3, 0)))
     with pytest.raises(InvalidInput, match="Got 3 rows of activations for 4 items of features"):
-        as_activations(np.zeros((3, 2)), n_items=4)
+        as_vectors(np.zeros((3, 2)), n_items=4)
 
 
 def test_distances_that_cannot_be() -> None:

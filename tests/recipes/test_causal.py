@@ -19,8 +19,9 @@ from thinkalike.recipes.salle2024_causal.experiment import judge
 from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.systems import bundled
-from thinkalike.systems.likelihood import causal_log_probabilities, sentence_log_probability
+from thinkalike.systems.likelihood import causal_log_probabilities
 from thinkalike.systems.stack import layers_of
+from training.likelihood import sentence_log_probability
 
 MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
 PAIR = ("the king comes", "the king come")

@@ -27,8 +27,9 @@ from thinkalike.recipes.salle2024_causal.removal import Directions
 from thinkalike.recipes.salle2024_causal.rules import RULES
 from thinkalike.recipes.steps import Steps
 from thinkalike.stimuli.minimal_pairs import minimal_pairs
-from thinkalike.systems.likelihood import causal_log_probabilities, sentence_log_probability
+from thinkalike.systems.likelihood import causal_log_probabilities
 from thinkalike.systems.stack import layers_of
+from training.likelihood import sentence_log_probability
 
 SMALL = replace(SCALES["smoke"], models=("nano-gpt2",), features=("number", "tense"), sentences=16)
 

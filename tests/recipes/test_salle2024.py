@@ -94,7 +94,7 @@ def test_paper_scale_on_tiny_models_of_the_same_names(
 
 def test_other_analyses_count_how_often_a_claim_comes_out_alike(tmp_path: Path) -> None:
     """On one small model with itself: each analysis of the grid that can be made gives an observation."""
-    from thinkalike.recipes.salle2024.analyses import tried
+    from thinkalike.recipes.salle2024.other_analyses import tried
     from thinkalike.recipes.salle2024.work import Work
     from thinkalike.recipes.steps import Steps
 

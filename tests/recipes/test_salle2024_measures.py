@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.recipes import Effect
-from thinkalike.recipes.salle2024 import beyond, controls, measures
+from thinkalike.recipes.salle2024 import beyond, measures, told_apart
 from thinkalike.recipes.salle2024.measures import MEASURES, Cast
 from thinkalike.recipes.salle2024.observing import Observation, kruskal_mds, taus_of, variance_by_level
 from thinkalike.recipes.salle2024.rules import BEYOND_RULES, PAPER_RULES
@@ -247,5 +247,5 @@ def test_likeness_of_two_models_leaves_the_embeddings_out() -> None:
     a, b = table([W, P, P]), table([P, P, W])
     taus = taus_of({"a": a.iloc[1:], "b": b.iloc[1:]})[:2, 2:]
     assert beyond.mean_between(a, b) == pytest.approx(taus.mean())
-    assert controls.alike(a, b) == pytest.approx(np.diag(taus).mean())
-    assert controls.position_of(a) == pytest.approx(0.05)
+    assert told_apart.alike(a, b) == pytest.approx(np.diag(taus).mean())
+    assert told_apart.position_of(a) == pytest.approx(0.05)

@@ -22,10 +22,10 @@ from thinkalike.encoding.interactions import compare_interactions
 from thinkalike.errors import InvalidInput
 from thinkalike.recipes.findings import Figure
 from thinkalike.recipes.salle2024 import SCALES, beyond, figures, measures
-from thinkalike.recipes.salle2024.analyses import _differs, tried
 from thinkalike.recipes.salle2024.experiment import NO_GRID, NOBODY, judged, reading, run
 from thinkalike.recipes.salle2024.measures import Cast
 from thinkalike.recipes.salle2024.observing import Observation, observe
+from thinkalike.recipes.salle2024.other_analyses import _differs, tried
 from thinkalike.recipes.salle2024.sets import NATURAL, PAPER
 from thinkalike.recipes.salle2024.work import Work, _plain_copy
 from thinkalike.recipes.steps import Steps

@@ -10,9 +10,10 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from thinkalike.systems import likelihood as evaluate
-from thinkalike.systems.likelihood import (
-    causal_log_probabilities,
+from thinkalike.systems import likelihood
+from thinkalike.systems.likelihood import causal_log_probabilities
+from training import likelihood as of_models
+from training.likelihood import (
     masked_log_probabilities,
     perplexity,
     prefer_right,
@@ -40,9 +41,9 @@ def build(plan: Plan) -> torch.nn.Module:
 def test_every_token_is_scored_once_with_the_longer_context(
     name: str, n: int, tiny_plan: TinyPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "CONTEXT", 16)
-    monkeypatch.setattr(evaluate, "STRIDE", 8)
-    monkeypatch.setattr(evaluate._windows, "__kwdefaults__", {"length": 16})
+    monkeypatch.setattr(likelihood, "CONTEXT", 16)
+    monkeypatch.setattr(likelihood, "STRIDE", 8)
+    monkeypatch.setattr(likelihood.windows, "__kwdefaults__", {"length": 16})
     model = build(tiny_plan(name))
     ids = np.random.default_rng(0).integers(5, 4096, n).astype(np.uint16)
     found = causal_log_probabilities(model, ids)
@@ -113,7 +114,7 @@ def test_a_causal_sentence_is_scored_from_its_second_token_to_its_end(
 
 
 def test_pairs_are_won_by_the_likelier_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "sentence_log_probability", lambda model, tokenizer, text: -len(text))
+    monkeypatch.setattr(of_models, "sentence_log_probability", lambda model, tokenizer, text: -len(text))
     found = prefer_right(None, None, [("a", "bb"), ("aa", "b"), ("a", "bbb"), ("a", "b")])
     assert found["accuracy"] == 0.5  # a tie is no preference
     assert found["n"] == 4

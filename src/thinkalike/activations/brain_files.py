@@ -19,6 +19,7 @@ from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
 
 if TYPE_CHECKING:
+    from mne import BaseEpochs
     from nibabel.spatialimages import SpatialImage
 
 SQUARED = ("squared euclidean", "squared mahalanobis", "crossnobis")
@@ -26,7 +27,7 @@ SQUARED = ("squared euclidean", "squared mahalanobis", "crossnobis")
 Array = npt.NDArray[np.generic]
 
 
-def mat_arrays(path: str | Path, *, dimensions: int = 2, needed: bool = True) -> dict[str, Array]:
+def mat_arrays(path: str | Path, *, dimensions: int = 2, needed: bool = True) -> dict[object, Array]:
     """The arrays of numbers of a MATLAB file that have so many dimensions, by the names of their variables.
 
     Two are (n_items, n_units), three (n_subjects, n_items, n_units). If `needed`, there must be some.
@@ -38,7 +39,7 @@ def mat_arrays(path: str | Path, *, dimensions: int = 2, needed: bool = True) ->
     except Exception as error:  # of SciPy, HDF5, zlib, the system
         raise StoreError(f"{path} cannot be read as a MATLAB file ({one_line(error)}).") from error
     variables = {name: value for name, value in found.items() if not name.startswith("__")}
-    matrices = {
+    matrices: dict[object, Array] = {
         name: value
         for name, value in variables.items()
         if getattr(value, "ndim", 0) == dimensions and value.dtype.kind in "fiu"
@@ -193,7 +194,11 @@ def _described(descriptors: Mapping[str, npt.ArrayLike], item: str | None, n: in
 
 
 def from_epochs(
-    epochs: Any, *, system: str = "M/EEG", average: bool = True, picks: Any = "data"
+    epochs: BaseEpochs,
+    *,
+    system: str = "M/EEG",
+    average: bool = True,
+    picks: str | Sequence[str | int] = "data",
 ) -> Activations:
     """MNE epochs: a layer for each point in time, the sensors being its units.
 
@@ -241,7 +246,7 @@ def from_epochs(
     return Activations.from_arrays(layers, system=system, items=names)
 
 
-def _sizes_of_kinds(data: npt.NDArray[np.floating], epochs: Any) -> npt.NDArray[np.float64]:
+def _sizes_of_kinds(data: npt.NDArray[np.floating], epochs: BaseEpochs) -> npt.NDArray[np.float64]:
     """For each channel of data (n_items, n_channels, n_times) the root mean square of all of its kind."""
     same = ["channel"] * data.shape[1]
     kinds = np.array(epochs.get_channel_types() if hasattr(epochs, "get_channel_types") else same)

@@ -11,7 +11,7 @@ are those of items in space. Much does not see c: it goes into the intercept of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import squareform
 
-from thinkalike.activations.store import Activations
+from thinkalike.activations.store import Activations, Name
 from thinkalike.errors import InvalidInput, UnknownName
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +28,11 @@ TOLERANCE = 1e-6
 
 
 def from_distances(
-    rdms: Any, *, system: str = "RDM", items: Sequence[str] | None = None, squared: bool = False
+    rdms: npt.ArrayLike | Mapping[Name, npt.ArrayLike],
+    *,
+    system: str = "RDM",
+    items: Sequence[str] | None = None,
+    squared: bool = False,
 ) -> Activations:
     """Activations whose Euclidean distances are those given, up to a constant; see the module.
 
@@ -48,20 +52,19 @@ def from_distances(
     >>> bool(np.allclose(pdist(found["RDM"]), pdist(X)))
     True
     """
-    given = dict(rdms) if hasattr(rdms, "keys") else {"RDM": rdms}
     layers, shifts = {}, {}
-    for label, one in given.items():
+    for label, one in _by_layer(rdms, "RDM").items():
         y = checked_rdm(one, name=str(label), squared=squared)
         layers[label], shifts[str(label)] = coordinates(y if squared else y**2)
     return _activations(layers, system, items, {"distances": "given", "added to squared distances": shifts})
 
 
 def from_runs(
-    runs: Any,
+    runs: npt.ArrayLike | Mapping[Name, npt.ArrayLike],
     *,
     system: str = "runs",
     items: Sequence[str] | None = None,
-    residuals: Any = None,
+    residuals: npt.ArrayLike | Mapping[Name, npt.ArrayLike] | None = None,
     distance: str = "crossnobis",
 ) -> Activations:
     """Activations whose squared distances are cross-validated, so unbiased by noise, up to a constant.
@@ -88,22 +91,27 @@ def from_runs(
         raise UnknownName.among("cross-validated distance", distance, CROSSED)
     if residuals is not None and distance != "crossnobis":
         raise InvalidInput(f"residuals whiten the units, for crossnobis only: leave them out for {distance}.")
-    given = dict(runs) if hasattr(runs, "keys") else {"runs": runs}
     layers, shifts = {}, {}
-    for label, one in given.items():
+    for label, one in _by_layer(runs, "runs").items():
         rest = {} if residuals is None else {"residuals": _residuals_of(residuals, label)}
         layers[label], shifts[str(label)] = coordinates(CROSSED[distance](one, **rest))
     about = {"distances": distance, "whitened": residuals is not None}
     return _activations(layers, system, items, {**about, "added to squared distances": shifts})
 
 
-def _residuals_of(residuals: Any, layer: object) -> npt.ArrayLike:
+def _by_layer(given: npt.ArrayLike | Mapping[Name, npt.ArrayLike], only: str) -> dict[object, npt.ArrayLike]:
+    """What was given for each layer; what is not a mapping is that of the only one."""
+    return dict[object, npt.ArrayLike](given.items()) if isinstance(given, Mapping) else {only: given}
+
+
+def _residuals_of(residuals: npt.ArrayLike | Mapping[Name, npt.ArrayLike], layer: object) -> npt.ArrayLike:
     """Those of one layer: units of different layers need not be the same, nor as many."""
-    if not hasattr(residuals, "keys"):
+    if not isinstance(residuals, Mapping):
         return np.asarray(residuals)
-    if layer not in residuals:
+    of_layers = _by_layer(residuals, "")
+    if layer not in of_layers:
         raise InvalidInput(f"There are no residuals of {layer}: give those of every layer, or of none.")
-    return np.asarray(residuals[layer])
+    return np.asarray(of_layers[layer])
 
 
 def crossnobis(runs: npt.ArrayLike, *, residuals: npt.ArrayLike | None = None) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 
 from thinkalike.activations.distance_sources import from_distances, looks_like_distances
 from thinkalike.activations.rows import first_difference
-from thinkalike.activations.store import Activations
+from thinkalike.activations.store import Activations, Name
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError, one_line
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def open_path(path: str | Path, *, system: str | None = None, stimuli: Stimuli |
     return _zarr(name, system=system, stimuli=stimuli)
 
 
-def _distances(arrays: Mapping[Any, Any], system: str, stimuli: Stimuli | None, path: str) -> Activations:
+def _distances(
+    arrays: Mapping[object, np.ndarray], system: str, stimuli: Stimuli | None, path: str
+) -> Activations:
     items = None if stimuli is None else [str(item) for item in stimuli.items.index]
     squared = any(one.min() < 0 for one in arrays.values())
     made = from_distances(arrays, system=system, items=items, squared=squared)
@@ -240,7 +242,7 @@ def _numpy_file(path: Path) -> dict[object, np.ndarray]:
         ) from error
 
 
-def stacked_arrays(path: str | Path) -> dict[Any, np.ndarray]:
+def stacked_arrays(path: str | Path) -> dict[object, np.ndarray]:
     """The arrays of three dimensions of an `.npy`, `.npz` or `.mat` file: all subjects in one; else none.
 
     That of an `.npy` file, which names no region, is called "all".
@@ -249,7 +251,7 @@ def stacked_arrays(path: str | Path) -> dict[Any, np.ndarray]:
     if place.suffix == ".mat":
         from thinkalike.activations.brain_files import mat_arrays
 
-        return dict(mat_arrays(place, dimensions=3, needed=False))
+        return mat_arrays(place, dimensions=3, needed=False)
     if place.suffix not in (".npy", ".npz"):
         return {}
     stacks = {name: one for name, one in _numpy_file(place).items() if one.ndim == 3}
@@ -299,7 +301,7 @@ def _numbered(names: Iterable[str]) -> dict[int | str, str]:
     return layers
 
 
-def _sorted(arrays: Mapping[Any, np.ndarray]) -> dict[object, np.ndarray]:
+def _sorted(arrays: Mapping[Name, np.ndarray]) -> dict[Name, np.ndarray]:
     """Numbers by value, then names by spelling."""
     order = sorted(arrays, key=lambda name: (isinstance(name, str), name))
     return {name: arrays[name] for name in order}

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from thinkalike.activations.rows import counted, first_difference
 from thinkalike.errors import InvalidInput, StoreError, UnknownName
+from thinkalike.labels import Layer
 
 if TYPE_CHECKING:
     import xarray
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from thinkalike.activations.parts import Parted
     from thinkalike.stimuli.table import Stimuli
 
-Layer = int | str
+Name = TypeVar("Name")
+Other = TypeVar("Other")
 MOST_ROUNDING = 1e-4
 """Of the spread of the items: a larger share could move similarities in the third digit"""
 Array = npt.NDArray[np.float32]
@@ -96,7 +98,13 @@ class Activations(Mapping[Layer, "Array"]):
     def __contains__(self, layer: object) -> bool:
         return layer in self.layers
 
-    def get(self, layer: Layer, default: object = None) -> Any:
+    @overload
+    def get(self, layer: Layer, /) -> Array | None: ...
+
+    @overload
+    def get(self, layer: Layer, /, default: Array | Other) -> Array | Other: ...
+
+    def get(self, layer: Layer, /, default: Array | Other | None = None) -> Array | Other | None:
         return self[layer] if layer in self.layers else default
 
     __eq__ = object.__eq__  # a mapping would compare arrays, which have no one answer
@@ -147,7 +155,7 @@ class Activations(Mapping[Layer, "Array"]):
     @classmethod
     def from_arrays(
         cls,
-        arrays: Mapping[Any, object],
+        arrays: Mapping[Name, object],
         *,
         system: str = "arrays",
         items: Sequence[str] | None = None,
@@ -200,14 +208,16 @@ class Activations(Mapping[Layer, "Array"]):
         return from_xarray(data, **options)
 
     @classmethod
-    def from_distances(cls, rdms: Any, **options: Any) -> Activations:
+    def from_distances(
+        cls, rdms: npt.ArrayLike | Mapping[Name, npt.ArrayLike], **options: Any
+    ) -> Activations:
         """Activations from RDMs of anyone's making; see `distance_sources.from_distances`."""
         from thinkalike.activations.distance_sources import from_distances
 
         return from_distances(rdms, **options)
 
     @classmethod
-    def from_runs(cls, runs: Any, **options: Any) -> Activations:
+    def from_runs(cls, runs: npt.ArrayLike | Mapping[Name, npt.ArrayLike], **options: Any) -> Activations:
         """Activations with the crossnobis distances of repeated measurements; see `distance_sources`."""
         from thinkalike.activations.distance_sources import from_runs
 

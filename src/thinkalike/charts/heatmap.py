@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered
-from thinkalike.labels import group_of
+from thinkalike.labels import block_of
 from thinkalike.types import Json
 
 SIDE = 380
@@ -100,14 +100,13 @@ def _cells(data: Data, n: int, colours: alt.Color, label: str) -> list[alt.Chart
 
 def _picture(data: Data, n: int, colours: alt.Color) -> list[alt.Chart]:
     """One mark for all cells, and a mark without any size, whose legend is that of the picture."""
-    across: dict[str, Any] = {"x": alt.value(0), "y": alt.value(0), "url": "url:N"}
-    size: dict[str, Any] = {
-        "width": alt.expr("width"),
-        "height": alt.expr("height"),
-        "align": "left",
-        "baseline": "top",
-    }
-    whole = alt.Chart(data).mark_image(aspect=False, **size).encode(**across)
+    whole = (
+        alt.Chart(data)
+        .mark_image(
+            aspect=False, width=alt.expr("width"), height=alt.expr("height"), align="left", baseline="top"
+        )
+        .encode(x=alt.value(0), y=alt.value(0), url="url:N")
+    )
     nothing = alt.Chart(pd.DataFrame({"i": [0], "j": [0], "value": [0.0]}))
     return [whole, _placed(nothing, n).mark_rect(fillOpacity=0, strokeWidth=0).encode(color=colours)]
 
@@ -156,10 +155,10 @@ def _boundaries(systems: Sequence[tuple[str, Sequence[str]]], theme: Theme) -> l
 
 def _blocks(layers: Sequence[str]) -> list[tuple[str, int, int]]:
     """Blocks of which the layers are parts, heads say: name, first place, one past the last; none if not."""
-    if all(group_of(layer) == layer for layer in layers):
+    if all(block_of(layer) == layer for layer in layers):
         return []
     found, first = [], 0
-    for name, run in groupby(layers, group_of):
+    for name, run in groupby(layers, block_of):
         end = first + len(list(run))
         found.append((name, first, end))
         first = end
@@ -205,15 +204,24 @@ def _names(systems: Sequence[tuple[str, Sequence[str]]], every: int, theme: Them
     ).any():  # whole, where there is no room for all
         above = {"fontSize": 12, "align": "left", "baseline": "middle", "angle": 315, "dx": 18, "dy": -4}
         beside = {"fontSize": 12, "align": "right", "baseline": "middle", "dx": -17}
-    small: dict[str, Any] = {"fontSize": 9, "color": theme.muted}
     return [
         name.mark_text(**above).encode(x=across, y=alt.value(0)),
         name.mark_text(**beside).encode(y=down, x=alt.value(0)),
         tick.mark_text(
-            baseline="bottom", align=alt.expr("datum.align"), dx=alt.expr("datum.shift"), dy=-4, **small
+            baseline="bottom",
+            align=alt.expr("datum.align"),
+            dx=alt.expr("datum.shift"),
+            dy=-4,
+            fontSize=9,
+            color=theme.muted,
         ).encode(x=across, y=alt.value(0)),
         tick.mark_text(
-            align="right", baseline=alt.expr("datum.baseline"), dx=-5, dy=alt.expr("datum.shift"), **small
+            align="right",
+            baseline=alt.expr("datum.baseline"),
+            dx=-5,
+            dy=alt.expr("datum.shift"),
+            fontSize=9,
+            color=theme.muted,
         ).encode(y=down, x=alt.value(0)),
     ]
 

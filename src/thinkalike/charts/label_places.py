@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+RADIUS = 6.0
+"""Of a point, in pixels"""
 LETTER, LINE = 0.53, 1.1
 """Width of a letter and height of a line, in font sizes; about, for fonts differ"""
 
@@ -19,7 +21,6 @@ def beside(
     *,
     width: float,
     font_size: float,
-    radius: float = 6.0,
 ) -> list[tuple[float, float] | None]:
     """The middle of each name, or None where there is no room: what is not written is told on touch.
 
@@ -29,13 +30,12 @@ def beside(
     ----------
     points : (n, 2) in pixels, as the names' places are.
     width : of the chart; no name leaves it.
-    radius : of the points.
     """
-    taken: list[Box] = [(x - radius, y - radius, x + radius, y + radius) for x, y in points]
+    taken: list[Box] = [(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in points]
     found: list[tuple[float, float] | None] = []
     for (x, y), name in zip(points, names, strict=True):
         wide, high = LETTER * font_size * len(name), LINE * font_size
-        aside, apart = radius + 3 + wide / 2, radius + 2 + high / 2
+        aside, apart = RADIUS + 3 + wide / 2, RADIUS + 2 + high / 2
         middles = ((x + aside, y), (x - aside, y), (x, y - apart), (x, y + apart))
         boxes = [(a - wide / 2, b - high / 2, a + wide / 2, b + high / 2) for a, b in middles]
         free = [k for k, box in enumerate(boxes) if _free(box, taken, width)]

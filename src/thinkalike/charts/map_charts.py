@@ -79,19 +79,16 @@ def layer_map(
     extent : the map shows −extent … extent from left to right.
     aspect : height ÷ width.
     """
-    colors = (
-        {"legend": alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1)}
-        if legend
-        else {"legend": None}
-    )
-    base = alt.Chart(data).encode(**_free_axes(extent, aspect), color=system_color(systems, theme, **colors))
+    below = alt.Legend(orient="bottom", symbolSize=80, symbolOpacity=1) if legend else None
+    color = system_color(systems, theme, legend=below)
+    base = alt.Chart(data).encode(**_free_axes(extent, aspect), color=color)
     # The middle of the parts of a block, which of a whole layer is the layer.
     blocks = base.transform_aggregate(
         x="mean(x)", y="mean(y)", place="min(place)", groupby=["system", "block", "end"]
     )
     path = blocks.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="place:Q", detail="system:N")
     points = base.mark_point(filled=True, opacity=1).encode(
-        shape=system_shape(systems, **colors),
+        shape=system_shape(systems, legend=below),
         size=alt.condition("datum.block !== datum.layer", alt.value(26), alt.value(70)),
         tooltip=["system:N", "layer:N"],
     )

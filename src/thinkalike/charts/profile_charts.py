@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
-from thinkalike.labels import group_of, has_parts
+from thinkalike.labels import block_of, has_parts
 
 
 def importance_profile(
@@ -147,7 +147,7 @@ def score_profile(
 def _layer_axis(layers: Sequence[str]) -> alt.X:
     """A place for each layer; of the parts of a block only the first is labelled, by the block."""
     axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, title="layer")
-    first = list({group_of(layer): layer for layer in reversed(layers)}.values())[::-1]
+    first = list({block_of(layer): layer for layer in reversed(layers)}.values())[::-1]
     if len(first) < len(layers):
         axis = alt.Axis(
             labelAngle=0,

@@ -126,7 +126,7 @@ def penalty_matrix(
         color=alt.Color(
             "value:Q",
             scale=alt.Scale(domain=list(domain), range=list(ramp), clamp=True),
-            legend=colour_bar(label, length=120, tickCount=3),
+            legend=colour_bar(label, length=120, ticks=3),
         ),
         tooltip=[
             alt.Tooltip("i:O", title=names[0]),

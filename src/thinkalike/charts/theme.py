@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import altair as alt
 import pandas as pd
+from altair.utils.schemapi import UndefinedType
 
 from thinkalike.errors import UnknownName
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
-ThemeName = Literal["light", "dark"]
+Legend = alt.Legend | UndefinedType | None
 Data = pd.DataFrame | alt.NamedData | alt.InlineData
 MOST_ROWS = 5000
 """Of a DataFrame that Altair draws without being told to"""
@@ -150,8 +151,8 @@ def layered(*parts: alt.Chart, width: float, height: float, title: str = "") -> 
     return alt.LayerChart(layer=list(parts)).properties(width=width, height=height, title=title)
 
 
-def colour_bar(title: str, *, length: int, **options: Any) -> alt.Legend:
-    """The legend of a ramp, under the chart."""
+def colour_bar(title: str, *, length: int, ticks: int | None = None) -> alt.Legend:
+    """The legend of a ramp, under the chart, with about so many ticks."""
     return alt.Legend(
         title=title,
         orient="bottom",
@@ -160,23 +161,24 @@ def colour_bar(title: str, *, length: int, **options: Any) -> alt.Legend:
         gradientThickness=8,
         titleOrient="left",
         titlePadding=10,
-        **options,
+        tickCount=alt.Undefined if ticks is None else ticks,
     )
 
 
-def feature_color(features: Sequence[str], theme: Theme, **options: Any) -> alt.Color:
+def feature_color(features: Sequence[str], theme: Theme, *, legend: Legend = alt.Undefined) -> alt.Color:
     """Colour by the field `feature`; `features` in the order that gives each its colour."""
     scale = alt.Scale(domain=list(features), range=theme.feature_colors(len(features)))
-    return alt.Color("feature:N", scale=scale, title=None, **options)
+    return alt.Color("feature:N", scale=scale, title=None, legend=legend)
 
 
-def system_color(systems: Sequence[str], theme: Theme, **options: Any) -> alt.Color:
+def system_color(systems: Sequence[str], theme: Theme, *, legend: Legend = alt.Undefined) -> alt.Color:
     """Colour by the field `system`."""
     scale = alt.Scale(domain=list(systems), range=theme.system_colors(len(systems)))
-    return alt.Color("system:N", scale=scale, title=None, **options)
+    return alt.Color("system:N", scale=scale, title=None, legend=legend)
 
 
-def system_shape(systems: Sequence[str], **options: Any) -> alt.Shape:
+def system_shape(systems: Sequence[str], *, legend: Legend = alt.Undefined) -> alt.Shape:
     """Shape by the field `system`, so that colour is never alone."""
     shapes = [SHAPES[k % len(SHAPES)] for k in range(len(systems))]
-    return alt.Shape("system:N", scale=alt.Scale(domain=list(systems), range=shapes), title=None, **options)
+    scale = alt.Scale(domain=list(systems), range=shapes)
+    return alt.Shape("system:N", scale=scale, title=None, legend=legend)

@@ -245,10 +245,8 @@ def resamples(default: str) -> Option:
 
 
 def draw(chart: Chart, figure: Path) -> None:
-    """Write a chart as the suffix says: a page needs no network, and pixels are drawn twice as fine."""
+    """Write a chart as the suffix says."""
     from thinkalike.charts.drawing import drawn
     from thinkalike.files import write_bytes
 
-    format = figure.suffix.lower().removeprefix(".")
-    options = {"inline": True} if format == "html" else {"scale_factor": 2}
-    write_bytes(drawn(chart, format, **options), figure)
+    write_bytes(drawn(chart, figure.suffix.lower().removeprefix(".")), figure)

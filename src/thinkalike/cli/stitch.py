@@ -27,7 +27,7 @@ from thinkalike.cli.options import (
     run_directory,
 )
 from thinkalike.errors import InvalidInput
-from thinkalike.labels import group_of
+from thinkalike.labels import block_of
 from thinkalike.types import Value
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _comparison(run: Path, names: Sequence[str]) -> Comparison:
 
 def _layer(name: str) -> int | str:
     """A number; parts of blocks as they are, for `stitch` says best why they are refused."""
-    return int(name) if group_of(name) == name else name
+    return int(name) if block_of(name) == name else name
 
 
 def _layers(text: str) -> Value:

@@ -94,11 +94,11 @@ def tell(cautions: Sequence[Caution]) -> None:
         warnings.warn(caution.text, CautionWarning, stacklevel=3)
 
 
-def chance_level(n_features: int, *, quantile: float = 0.95, seed: int = 0) -> float:
-    """What τ_w of two rankings without ties exceeds by chance in 1 − `quantile` of cases."""
+def chance_level(n_features: int, *, seed: int = 0) -> float:
+    """What τ_w of two rankings without ties exceeds by chance in one of twenty cases."""
     ranking: Floats = np.arange(float(n_features))[None]
     null = relabelled_taus(ranking, ranking, relabellings(n_features, seed=seed))
-    return float(np.quantile(np.concatenate([part.ravel() for part in null]), quantile))
+    return float(np.quantile(np.concatenate([part.ravel() for part in null]), 0.95))
 
 
 def _low_score(evidence: Evidence) -> Found:

@@ -16,7 +16,7 @@ from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.robustness import Robustness
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
-from thinkalike.labels import Floats, Row, group_of, row_name, systems_of
+from thinkalike.labels import Floats, Row, block_of, row_name, systems_of
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import readable
 
@@ -167,7 +167,7 @@ def layer_map_table(layer_map: LayerMap) -> pd.DataFrame:
     last = table.groupby("system", sort=False)["system"].transform("size") - 1
     x, y = centred(layer_map.coordinates).T
     labels = table["layer"].astype(str)
-    blocks = labels.map(group_of)
+    blocks = labels.map(block_of)
     ends = (place == 0) | (place == last) | (blocks != labels)
     return pd.DataFrame(
         {"system": table["system"], "layer": labels, "block": blocks, "place": place, "x": x, "y": y}

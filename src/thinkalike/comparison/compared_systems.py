@@ -20,18 +20,18 @@ CONTROLS = ("untrained",)
 UNTRAINED_DRAWS = 10
 """Draws of random weights for each model: one alone says little, for they differ much"""
 
-System: TypeAlias = object
+GivenSystem: TypeAlias = object
 """A model by its name (hub id, folder, bundled model; MODEL@REVISION), activations, arrays, or their file"""
 
 
-def opened(name: str, system: System) -> System:
+def opened(name: str, system: GivenSystem) -> GivenSystem:
     """Files of arrays are read once, for all that looks at them."""
     if isinstance(system, Activations) or not is_array_file(system):
         return system
     return Activations.open(str(system), system=name)
 
 
-def models_among(named: Mapping[str, System]) -> list[str]:
+def models_among(named: Mapping[str, GivenSystem]) -> list[str]:
     return [
         name
         for name, system in named.items()
@@ -39,7 +39,7 @@ def models_among(named: Mapping[str, System]) -> list[str]:
     ]
 
 
-def can_go_apart(named: Mapping[str, System], extraction: Mapping[str, object]) -> bool:
+def can_go_apart(named: Mapping[str, GivenSystem], extraction: Mapping[str, object]) -> bool:
     """Whether each system can be looked at before the next is read, where it was read.
 
     So it is with models of which every item has a row (which it is before all have been read is not known of
@@ -56,7 +56,7 @@ def can_go_apart(named: Mapping[str, System], extraction: Mapping[str, object]) 
 def check_settings(
     settings: Mapping[str, object],
     extraction: Mapping[str, object] | None,
-    named: Mapping[str, System],
+    named: Mapping[str, GivenSystem],
     controls: str | None,
 ) -> None:
     """Options of `extract` stand in `extraction`, and only where there is a model to extract from."""
@@ -73,7 +73,7 @@ def check_settings(
 
 
 def check_systems(
-    named: Mapping[str, System], stimuli: Stimuli | None, controls: str | None, *, least: int = 2
+    named: Mapping[str, GivenSystem], stimuli: Stimuli | None, controls: str | None, *, least: int = 2
 ) -> None:
     """Refuse too few systems, and what some of them do not have."""
     if len(named) < least:
@@ -118,7 +118,7 @@ class Gathering:
     run: RunDirectory | None
 
     def gathered(
-        self, named: Mapping[str, System], *, copies: bool
+        self, named: Mapping[str, GivenSystem], *, copies: bool
     ) -> tuple[list[Activations], dict[str, tuple[Activations, ...]]]:
         """The activations of all systems and, if wanted, of untrained copies of those that are models."""
         models = {name: named[name] for name in models_among(named)}
@@ -126,7 +126,7 @@ class Gathering:
         found = [self.activations(name, system) for name, system in named.items()]
         return found, {name: self.untrained(name, model) for name, model in models.items()} if copies else {}
 
-    def activations(self, name: str, system: System) -> Activations:
+    def activations(self, name: str, system: GivenSystem) -> Activations:
         if isinstance(system, Activations):
             system.check_stimuli(self.stimuli)
             items = tuple(str(item) for item in self.stimuli.items.index)
@@ -136,7 +136,7 @@ class Gathering:
             return renamed
         return self._extract(name, system)
 
-    def extract_ahead(self, models: Mapping[str, System], *, copies: bool) -> None:
+    def extract_ahead(self, models: Mapping[str, GivenSystem], *, copies: bool) -> None:
         """Have workers, if there are any, read all models; what follows then finds the stores."""
         engine = engine_for("extract")
         if engine is None:
@@ -147,7 +147,7 @@ class Gathering:
         if lacking:
             extract_on_workers(engine, self.stimuli, lacking, None if self.run is None else self.run.root)
 
-    def to_read(self, models: Mapping[str, System], *, copies: bool) -> list[ToRead]:
+    def to_read(self, models: Mapping[str, GivenSystem], *, copies: bool) -> list[ToRead]:
         """All models, then their untrained copies if wanted."""
         wanted = [
             ToRead(name, str(model), self._place(name), self.extraction) for name, model in models.items()
@@ -158,11 +158,11 @@ class Gathering:
                 wanted.append(ToRead(copy, str(model), place, how, is_copy=True))
         return wanted
 
-    def has_all(self, models: Mapping[str, System], *, copies: bool) -> bool:
+    def has_all(self, models: Mapping[str, GivenSystem], *, copies: bool) -> bool:
         """Whether all of them have been read, also if their vectors are gone."""
         return all(_is_read(one) for one in self.to_read(models, copies=copies))
 
-    def untrained(self, name: str, system: System) -> tuple[Activations, ...]:
+    def untrained(self, name: str, system: GivenSystem) -> tuple[Activations, ...]:
         """Of copies of a model, each with other random weights."""
         return tuple(self._extract(copy, system, **options) for copy, options in self._draws(name).items())
 

@@ -22,7 +22,7 @@ from thinkalike.comparison.cautions import tell
 from thinkalike.comparison.compared_systems import (
     UNTRAINED_DRAWS,
     Gathering,
-    System,
+    GivenSystem,
     can_go_apart,
     check_settings,
     check_systems,
@@ -56,7 +56,7 @@ AnyMeasure = str | Measure | Callable[[np.ndarray, np.ndarray], float]
 
 @one_name
 def compare(
-    systems: Sequence[System] | Mapping[str, System],
+    systems: Sequence[GivenSystem] | Mapping[str, GivenSystem],
     stimuli: Stimuli | pd.DataFrame | None = None,
     *,
     measures: AnyMeasure | Sequence[AnyMeasure] = (),
@@ -301,7 +301,7 @@ def _kept(stimuli: Stimuli, run: RunDirectory, system: str, plan: ProfilingPlan)
 
 
 def goes_apart(
-    named: Mapping[str, System],
+    named: Mapping[str, GivenSystem],
     extraction: Mapping[str, object],
     *,
     keep: str,

@@ -26,7 +26,7 @@ from thinkalike.inference.conclusions import Pair
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Layer
 from thinkalike.measures.rsa import RankedLayers
-from thinkalike.pairs.distances import make_target
+from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.parallel import cores, stream_in_order
@@ -55,7 +55,7 @@ class _Look:
 
     plans: Sequence[ProfilingPlan]
     pairs: Pairs
-    distance: Any
+    distance: DistanceLike
 
     def __call__(
         self, task: tuple[Activations, Layer]

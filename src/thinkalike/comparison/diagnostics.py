@@ -13,7 +13,7 @@ import numpy.typing as npt
 from thinkalike.comparison.profiles import LayerDiagnostics
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
-from thinkalike.measures.inputs import Layer
+from thinkalike.measures.inputs import Vectors
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
@@ -42,7 +42,9 @@ class Diagnosis:
     positions: Floats | None = None
 
 
-def diagnose(X: Layer, *, distance: DistanceLike, positions: Ints | None = None, seed: int = 0) -> Diagnosis:
+def diagnose(
+    X: Vectors, *, distance: DistanceLike, positions: Ints | None = None, seed: int = 0
+) -> Diagnosis:
     """Ceiling, duplicates and concentration of one layer (n_items, n_units).
 
     Parameters
@@ -103,7 +105,7 @@ class Lengths:
     direction: Floats
 
     @classmethod
-    def of(cls, X: Layer) -> Lengths:
+    def of(cls, X: Vectors) -> Lengths:
         """Of one layer (n_items, n_units)."""
         norms, from_mean = np.empty((2, len(X)))
         total, direction = np.zeros((2, X.shape[1]))
@@ -142,7 +144,7 @@ def share_by_position(lengths: Lengths, positions: Ints) -> Floats:
 
 
 def split_half_ceiling(
-    X: Layer, *, distance: DistanceLike = "euclidean", n_splits: int = 2, seed: int = 0
+    X: Vectors, *, distance: DistanceLike = "euclidean", n_splits: int = 2, seed: int = 0
 ) -> float:
     """The ρ at which these distances would correlate with those of many more units like these.
 
@@ -170,7 +172,7 @@ def split_half_ceiling(
     return float(np.sqrt(max(2 * r / (1 + r), 0.0))) if r > -1 else 0.0
 
 
-def duplicated_share(X: Layer) -> float:
+def duplicated_share(X: Vectors) -> float:
     """The share of items whose vector is, bit for bit, another item's as well."""
     bits = f"u{X.dtype.itemsize}"
     sums = np.concatenate(
@@ -189,7 +191,7 @@ def top_share(lengths: Lengths, *, top: float = 0.01) -> float:
     return float(squared[: max(1, round(top * len(squared)))].sum() / total) if total > 0 else float("nan")
 
 
-def _in_blocks(X: Layer, dtype: npt.DTypeLike = np.float64) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+def _in_blocks(X: Vectors, dtype: npt.DTypeLike = np.float64) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
     """Copies of some rows at a time, and where they stand; −0 has become 0."""
     for first in range(0, len(X), BLOCK_ROWS):
         part = slice(first, first + BLOCK_ROWS)

@@ -23,11 +23,9 @@ from thinkalike.comparison.rundir import RunDirectory
 from thinkalike.comparison.tasks import STIMULI, LayersTask, look_and_leave, look_for, with_ranks
 from thinkalike.labels import Layer
 from thinkalike.parallel import (
-    Failure,
     cores,
     engine_for,
-    raise_failures,
-    run_tasks,
+    run_all,
     shared_folder,
     stream_in_order,
 )
@@ -184,16 +182,10 @@ def _all_found(tasks: Sequence[ModelTask], stimuli: Stimuli, look: Look) -> dict
     engine = engine_for("extract")
     if engine is None:
         return {task.system: _look_and_expire(task, stimuli, look, threads=cores()) for task in tasks}
-    outcomes = run_tasks(engine, look_and_expire, tasks, description="Reading and looking at models")
-    found: dict[str, list[LookedAt]] = {}
-    failures: dict[str, str] = {}
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        if isinstance(outcome, Failure):
-            failures[task.system] = outcome.reason
-        else:
-            found[task.system] = outcome
-    raise_failures(failures, len(tasks))
-    return found
+    names = [task.system for task in tasks]
+    described = "Reading and looking at models"
+    found = run_all(engine, look_and_expire, tasks, names=names, description=described)
+    return dict(zip(names, found, strict=True))
 
 
 def _fetched(

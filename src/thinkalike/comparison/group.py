@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,9 +12,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from thinkalike import provenance
-from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
-from thinkalike.files import write_json, write_tables
 from thinkalike.inference.added_noise import STEP
 from thinkalike.inference.over_subjects import (
     BOTH,
@@ -30,8 +26,8 @@ from thinkalike.inference.over_subjects import (
 )
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.measures import MEASURES
-from thinkalike.saving import RESULT, Kept, read_result, write_result
-from thinkalike.types import Facts
+from thinkalike.saving import KeptFolder
+from thinkalike.types import Facts, Json
 from thinkalike.wording import listed, number, p_text
 
 if TYPE_CHECKING:
@@ -45,7 +41,7 @@ RANGES_OVER = {"both": "other subjects and items", "subjects": "other subjects",
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupComparison(Kept):
+class GroupComparison(KeptFolder):
     """Scores of every subject with every layer of the models, and what they are worth.
 
     Attributes
@@ -239,29 +235,19 @@ class GroupComparison(Kept):
         )
         return pd.DataFrame({"score": self.scores.ravel()}, index=index).reset_index()
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write group (the table), subjects (all scores), settings.json and all of it into `folder`."""
-        folder = place(folder)
-        tables = {"group": self.table(), "subjects": self.to_frame()}
-        if self.threshold is not None:
-            tables["limits"] = self.limits()
-        about = {
-            "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        limits = {} if self.threshold is None else {"limits": self.limits()}
+        return {"group": self.table(), "subjects": self.to_frame(), **limits}
+
+    def _about(self) -> Json:
+        return {
             "measure": self.measure,
             "subjects": self.subjects,
             "regions": self.regions,
             "rows": self.rows,
             "settings": dict(self.settings),
             "versions": dict(self.versions),
-            "result": write_result(self, folder / RESULT),
         }
-        write_json(about, folder / "settings.json")
-        return folder
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> GroupComparison:
-        """What `save` wrote."""
-        return read_result(cls, place(folder) / RESULT)
 
     def difference(self, first: Row, second: Row, *, over: str = BOTH) -> pd.DataFrame:
         """By how much the first of two layers of models scores higher: mean, range, and p (two-sided).

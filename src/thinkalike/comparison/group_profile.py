@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,15 @@ import pandas as pd
 
 from thinkalike import provenance
 from thinkalike.activations.conversion import as_stimuli
-from thinkalike.addresses import place
 from thinkalike.comparison.group import RANGES_OVER
-from thinkalike.comparison.group_scoring import group_of
+from thinkalike.comparison.group_scoring import subjects_of
 from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.errors import InvalidInput
-from thinkalike.files import write_json, write_tables
 from thinkalike.inference.over_subjects import BOTH, Spread, spread_of_folds
 from thinkalike.labels import Floats, Layer
-from thinkalike.saving import RESULT, Kept, read_result, write_result
+from thinkalike.saving import KeptFolder
 from thinkalike.stimuli.table import Stimuli
-from thinkalike.types import Chart, Facts
+from thinkalike.types import Chart, Facts, Json
 from thinkalike.wording import number, readable
 
 MOST_REGIONS, MOST_FEATURES = 8, 8
@@ -31,7 +27,7 @@ MOST_REGIONS, MOST_FEATURES = 8, 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupProfile(Kept):
+class GroupProfile(KeptFolder):
     """Importances and ρ of every subject, and how far their means hold.
 
     Attributes
@@ -141,24 +137,15 @@ class GroupProfile(Kept):
         )
         return pd.DataFrame({"importance": self.importance.ravel()}, index=index).reset_index()
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write group, regions and subjects as tables, settings.json, and all of it into `folder`."""
-        folder = place(folder)
-        tables = {"group": self.table(), "regions": self.region_table(), "subjects": self.to_frame()}
-        about = {
-            "tables": {name: write_tables(table, folder / name) for name, table in tables.items()},
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {"group": self.table(), "regions": self.region_table(), "subjects": self.to_frame()}
+
+    def _about(self) -> Json:
+        return {
             "subjects": self.subjects,
             "settings": dict(self.settings),
             "versions": dict(self.versions),
-            "result": write_result(self, folder / RESULT),
         }
-        write_json(about, folder / "settings.json")
-        return folder
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> GroupProfile:
-        """What `save` wrote."""
-        return read_result(cls, place(folder) / RESULT)
 
     def plot(self, *, over: str = BOTH, theme: str = "light") -> Chart:
         """The mean importance of every feature with its range, one picture a region."""
@@ -207,7 +194,7 @@ def profile_group(
     {'animal': True, 'side': False}
     """
     shown = as_stimuli(stimuli)
-    people = group_of(subjects, stimuli=shown)
+    people = subjects_of(subjects, stimuli=shown)
     if len(people) < 2:
         raise InvalidInput("There is 1 subject, and how subjects differ cannot be said: use ta.profile.")
     plan = plan_profiles(shown, seed=seed, **settings)

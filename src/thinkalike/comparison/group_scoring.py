@@ -88,7 +88,7 @@ def compare_with_group(
     """
     whole_number("permutations", permutations, 19, MOST_PERMUTATIONS)
     shown = None if stimuli is None else as_stimuli(stimuli)
-    people = group_of(subjects)
+    people = subjects_of(subjects)
     named = named_systems(models)
     if not named:
         raise InvalidInput("No model was given: give at least one, or profile the group (profile_group).")
@@ -195,7 +195,7 @@ def item_orders(
     return sentence_orders(clusters, n_items, n=n, seed=seed)
 
 
-def group_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activations]:
+def subjects_of(subjects: Any, *, stimuli: Stimuli | None = None) -> list[Activations]:
     """The subjects of a group, checked: the same items and regions in all, answers to `stimuli` if given."""
     if not isinstance(subjects, (Mapping, Activations)) and hasattr(subjects, "ndim"):
         if subjects.ndim != 3:

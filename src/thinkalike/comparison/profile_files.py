@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profi
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table, write_tables
 from thinkalike.labels import Floats
+
+Arrays = TypeVar("Arrays", Collinearity, LayerDiagnostics)
 
 AGAIN = "make the profile again"
 
@@ -149,14 +151,13 @@ def _column(table: pd.DataFrame, name: str, shape: tuple[int, ...]) -> Floats:
     return table[name].to_numpy(np.float64).reshape(shape)
 
 
-def _arrays(kind: type, stored: dict[str, Any] | None) -> Any:
+def _arrays(kind: type[Arrays], stored: Mapping[str, list[object]] | None) -> Arrays | None:
     """A dataclass of arrays from nested lists."""
     if stored is None:
         return None
-    return kind(
-        **{
-            f.name: tuple(stored[f.name]) if f.name == "features" else numbers(stored[f.name])
-            for f in fields(kind)
-            if stored.get(f.name) is not None
-        }
-    )
+    values: dict[str, Any] = {
+        f.name: tuple(stored[f.name]) if f.name == "features" else numbers(stored[f.name])
+        for f in fields(kind)
+        if stored.get(f.name) is not None
+    }
+    return kind(**values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,7 @@ from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.weighted_tau import contribution_matrix
-from thinkalike.labels import Floats, Row
+from thinkalike.labels import Floats, Layer, Row
 from thinkalike.stimuli.table import Stimuli
 
 UNTRAINED = "untrained"
@@ -203,7 +203,7 @@ def _matrix(
     )
 
 
-def _rows(stored: list[list[Any]]) -> tuple[Row, ...]:
+def _rows(stored: Iterable[tuple[str, Layer]]) -> tuple[Row, ...]:
     return tuple((system, layer) for system, layer in stored)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from thinkalike.comparison.analyses import Analysis
 from thinkalike.files import numbers, read_json, reading, write_json, write_tables
-from thinkalike.inference.conclusions import Conclusions, Pair, Support, order_agreement, support
+from thinkalike.inference.conclusions import Conclusion, Conclusions, Pair, Support, order_agreement, support
 from thinkalike.labels import Floats
 from thinkalike.wording import listed, readable
 
@@ -110,14 +110,14 @@ class Robustness:
             by_kind.setdefault(one.kind, []).append(one)
         parts = []
         for one in by_kind.get("most alike", []):
-            parts.append(f"{listed(one.value)} are the most alike in {_count(one)} analyses{_rival(one)}")
+            parts.append(f"{_value(one.value)} are the most alike in {_count(one)} analyses{_rival(one)}")
         for one in by_kind.get("order", []):
             parts.append(f"all pairs are in the same order in {_count(one)}")
         for one in by_kind.get("most alike by geometry", []):
-            parts.append(f"by geometry {listed(one.value)} are in {_count(one)}{_rival(one)}")
+            parts.append(f"by geometry {_value(one.value)} are in {_count(one)}{_rival(one)}")
         first = "; ".join(parts)
         dominance = [
-            f"{one.about} by {readable(one.value)} in {_count(one)}{_rival(one)}"
+            f"{one.about} by {_value(one.value)} in {_count(one)}{_rival(one)}"
             for one in by_kind.get("dominates", [])
         ]
         second = f"Dominated is {listed(dominance)}{'' if first else ' analyses'}" if dominance else ""
@@ -205,18 +205,19 @@ def _rival(one: Support) -> str:
     if not one.others or one.kind == "order":
         return ""
     value, n = one.others[0]
-    return f" ({listed(value) if isinstance(value, tuple) else readable(value)} in {n})"
+    return f" ({_value(value)} in {n})"
 
 
-def _value(value: Any) -> str:
+def _value(value: Conclusion) -> str:
     if isinstance(value, str):
         return readable(value)
-    return " > ".join(_value(part) for part in value) if isinstance(value[0], tuple) else listed(value)
+    parts = [part if isinstance(part, str) else _value(part) for part in value]
+    return listed(parts) if isinstance(value[0], str) else " > ".join(parts)
 
 
-def _in_words(kind: str, about: str | None, value: Any) -> str:
+def _in_words(kind: str, about: str | None, value: Conclusion) -> str:
     if kind == "dominates":
-        return f"{readable(value)} dominates {about}"
+        return f"{_value(value)} dominates {about}"
     if kind == "order":
         return f"order: {_value(value)}"
     return f"{_value(value)} are the {kind}"

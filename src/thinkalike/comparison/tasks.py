@@ -27,7 +27,7 @@ from thinkalike.files import write_bytes
 from thinkalike.labels import Floats, Layer
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.measure_table import MEASURES
-from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks, shared_folder
+from thinkalike.parallel import Engine, Failure, raise_failures, run_all, run_tasks, shared_folder
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts
 
@@ -80,13 +80,8 @@ def extract_on_workers(
             )
             for one in wanted
         ]
-        outcomes = list(run_tasks(engine, extract_model, tasks, description="Reading models"))
-    failures = {
-        task.system: outcome.reason
-        for task, outcome in zip(tasks, outcomes, strict=True)
-        if isinstance(outcome, Failure)
-    }
-    raise_failures(failures, len(tasks))
+        names = [one.system for one in wanted]
+        run_all(engine, extract_model, tasks, names=names, description="Reading models")
 
 
 @dataclass(frozen=True)
@@ -242,15 +237,10 @@ def measure_on_workers(
             )
             for i, j in pairs
         ]
-        outcomes = list(run_tasks(engine, measure_layers, tasks, description=f"Measuring {measure.name}"))
-    failures = {
-        " and ".join(task.names): outcome.reason
-        for task, outcome in zip(tasks, outcomes, strict=True)
-        if isinstance(outcome, Failure)
-    }
-    raise_failures(failures, len(tasks))
+        names = [" and ".join(task.names) for task in tasks]
+        described = f"Measuring {measure.name}"
+        blocks = run_all(engine, measure_layers, tasks, names=names, description=described)
     values = np.empty((ends[-1], ends[-1]))
-    blocks = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]  # all, since none failed
     for (i, j), block in zip(pairs, blocks, strict=True):
         values[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
         if i != j and not both_ways:

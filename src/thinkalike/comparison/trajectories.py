@@ -11,7 +11,7 @@ import pandas as pd
 
 from thinkalike.comparison.maps import smacof
 from thinkalike.comparison.profiles import importance_shares, relative_depth
-from thinkalike.labels import Floats, Layer, group_of
+from thinkalike.labels import Floats, Layer, block_of
 from thinkalike.saving import Kept
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TrajectoryDistances(Kept):
 
 def block_means(layers: Sequence[Layer], importance: Floats) -> Floats:
     """(n_blocks, F) of (n_layers, F): the mean over the parts of each block, which have no order."""
-    blocks = [group_of(layer) for layer in layers]
+    blocks = [block_of(layer) for layer in layers]
     return np.stack(
         [importance[[block == name for block in blocks]].mean(axis=0) for name in dict.fromkeys(blocks)]
     )

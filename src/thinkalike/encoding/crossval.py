@@ -21,7 +21,7 @@ from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Layer
-from thinkalike.pairs.distances import QuadraticTarget, Target, as_activations, make_target
+from thinkalike.pairs.distances import QuadraticTarget, Target, as_vectors, make_target
 from thinkalike.progress import progress
 from thinkalike.saving import Kept
 from thinkalike.types import Chart
@@ -375,7 +375,7 @@ def layer_target(
     steps: Preprocess | None = None,
 ) -> Target:
     """The distances between the items in use, after steps; checked: finite, as many, not all 0."""
-    x = as_activations(X, n_items=n_items, dimensions=3 if settings.distance == "crossnobis" else 2)
+    x = as_vectors(X, n_items=n_items, dimensions=3 if settings.distance == "crossnobis" else 2)
     if kept is not None and len(kept) < n_items:
         x = x[np.ix_(kept, kept)] if settings.distance == "precomputed" else x[..., kept, :]
     target = make_target(steps(x) if steps else x, settings.distance, whitener=whitener)

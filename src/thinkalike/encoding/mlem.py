@@ -24,7 +24,7 @@ from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
-from thinkalike.pairs.distances import SCALINGS, DistanceLike, as_activations
+from thinkalike.pairs.distances import SCALINGS, DistanceLike, as_vectors
 from thinkalike.pairs.runs import items_of_runs, stack_runs
 from thinkalike.stimuli.differences import FeatureDifferences
 from thinkalike.stimuli.feature_coding import code_features, require_variation
@@ -132,7 +132,7 @@ class MLEM(BaseEstimator):
             raise InvalidInput(f"Got {len(differences)} sample (item): a distance needs at least 2.")
         require_variation(differences.features)
         scaling = SCALINGS.get(settings.distance) if isinstance(settings.distance, str) else None
-        self.whitener_ = None if scaling is None else scaling(as_activations(X))
+        self.whitener_ = None if scaling is None else scaling(as_vectors(X))
         target = layer_target(X, settings, len(table), whitener=self.whitener_)
         design = make_design(settings.design, differences.n_features)
         if settings.folds_over == "pairs":

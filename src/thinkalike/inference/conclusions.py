@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 Pair = tuple[str, str]
+Conclusion = str | Pair | tuple[Pair, ...]
+"""A feature, two systems, or all pairs of them in an order"""
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Support:
 
     kind: str
     about: str | None
-    value: Any
+    value: Conclusion
     agree: int
     n: int
-    others: tuple[tuple[Any, int], ...] = ()
+    others: tuple[tuple[Conclusion, int], ...] = ()
 
     @property
     def share(self) -> float:
@@ -81,7 +82,7 @@ def _first(likeness: Mapping[Pair, float]) -> Pair | None:
     return order[0] if order else None
 
 
-KINDS: dict[str, Callable[[Conclusions], object]] = {
+KINDS: dict[str, Callable[[Conclusions], Conclusion | None]] = {
     "most alike": lambda found: _first(found.likeness),
     "order": lambda found: order_of(found.likeness) or None,
     "most alike by geometry": lambda found: _first(found.geometry),
@@ -107,7 +108,7 @@ def support(analyses: Sequence[Conclusions]) -> tuple[Support, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _counted(kind: str, about: str | None, values: Sequence[object]) -> Support | None:
+def _counted(kind: str, about: str | None, values: Sequence[Conclusion | None]) -> Support | None:
     main, said = values[0], [value for value in values if value is not None]
     if main is None:
         return None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -166,8 +166,8 @@ def compare_groups(
 
 def _means(
     stack: Floats,
-    layers: Sequence[np.ndarray],
-    order: Any,
+    layers: Sequence[Layer | float],
+    order: npt.NDArray[np.str_],
     codes: Labels,
     copies: Floats,
     ends: list[float],
@@ -194,7 +194,12 @@ def _means(
 
 
 def _separation_frame(
-    found: Sequence[Separation], layers: Sequence[np.ndarray], stack: Floats, codes: Labels, *, squared: bool
+    found: Sequence[Separation],
+    layers: Sequence[Layer | float],
+    stack: Floats,
+    codes: Labels,
+    *,
+    squared: bool,
 ) -> pd.DataFrame:
     rows = []
     for layer, one, matrix in zip(layers, found, stack, strict=True):
@@ -220,7 +225,7 @@ def _checked(
     groups: Sequence[Hashable],
     systems: Sequence[str] | None,
     layers: Sequence[Layer | float] | None,
-) -> tuple[Floats, tuple[str, ...], Sequence[Any]]:
+) -> tuple[Floats, tuple[str, ...], Sequence[Layer | float]]:
     stack = np.asarray(values, dtype=np.float64)
     stack = stack[None] if stack.ndim == 2 else stack
     m = len(groups)
@@ -241,7 +246,7 @@ def _checked(
     if len(bad):
         _, i, j = bad[0]
         raise InvalidInput(f"There is no finite value between {names[i]} and {names[j]}: leave one out.")
-    whole: Sequence[object] = ["all"] if np.ndim(values) == 2 else range(len(stack))
+    whole: Sequence[Layer] = ["all"] if np.ndim(values) == 2 else range(len(stack))
     return stack, names, whole if layers is None else layers
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from thinkalike.errors import InvalidInput
-from thinkalike.measures.inputs import Array, Layer, centred
+from thinkalike.measures.inputs import Array, Vectors, centred
 
 # float32 activations carry no direction below this share of the largest; whitening would blow its noise up.
 RANK_TOLERANCE = 1e-6
@@ -40,7 +40,7 @@ class Basis:
         return len(self.sizes)
 
 
-def prepare_basis(X: Layer, name: str = "X") -> Basis:
+def prepare_basis(X: Vectors, name: str = "X") -> Basis:
     """The directions of `X` that are more than rounding."""
     C = centred(X, name)
     U, sizes, _ = linalg.svd(C, full_matrices=False)
@@ -48,7 +48,7 @@ def prepare_basis(X: Layer, name: str = "X") -> Basis:
     return Basis(name, U[:, :rank], sizes[:rank], C)
 
 
-def prepare_leading(X: Layer, name: str = "X", *, variance: float = 0.99) -> Basis:
+def prepare_leading(X: Vectors, name: str = "X", *, variance: float = 0.99) -> Basis:
     """The fewest leading directions that hold a `variance` share of the variance (Raghu et al. 2017)."""
     basis = prepare_basis(X, name)
     held = np.cumsum(basis.sizes**2) / np.sum(basis.sizes**2)

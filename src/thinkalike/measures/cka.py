@@ -7,13 +7,13 @@ from scipy.spatial.distance import pdist, squareform
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.hsic import hsic_matrix
-from thinkalike.measures.inputs import Array, Layer, at_least, unit_norm
+from thinkalike.measures.inputs import Array, Vectors, at_least, unit_norm
 from thinkalike.measures.measure import Named
 
 NOTHING_LEFT = 1e-13  # of the squared U-centred Gram, for layers of unit norm: rounding, not structure
 
 
-def prepare_linear(X: Layer, name: str = "X") -> Array:
+def prepare_linear(X: Vectors, name: str = "X") -> Array:
     """Centred, unit norm; unbiased HSIC needs 4 items."""
     at_least(4, X, name)
     return unit_norm(X, name)
@@ -70,11 +70,11 @@ def normalised(hsic: Array, n_items: int) -> Array:
     return values
 
 
-def prepare_gaussian(X: Layer, name: str = "X", *, bandwidth: float = 0.5) -> Array:
-    """U-centred Gaussian Gram exp(−‖x_i − x_j‖² / 2σ²) with σ = `bandwidth` × the median distance: (n, n)."""
+def prepare_gaussian(X: Vectors, name: str = "X") -> Array:
+    """U-centred Gaussian Gram exp(−‖x_i − x_j‖² / 2σ²) with σ half the median distance: (n, n)."""
     at_least(4, X, name)
     squared = pdist(unit_norm(X, name), "sqeuclidean")
-    gram = squareform(np.exp(-squared / _width(squared, name, bandwidth)))
+    gram = squareform(np.exp(-squared / _width(squared, name)))
     centred = u_centred(gram)
     if np.abs(centred).max() <= 1e-10 * gram.max():
         raise InvalidInput(
@@ -84,19 +84,15 @@ def prepare_gaussian(X: Layer, name: str = "X", *, bandwidth: float = 0.5) -> Ar
     return centred
 
 
-def gaussian_width(X: Array, name: str = "X", *, bandwidth: float = 0.5) -> float:
-    """2σ² of the Gaussian kernel of a layer: σ is `bandwidth` × the median distance."""
-    return _width(pdist(X, "sqeuclidean"), name, bandwidth)
-
-
-def _width(squared: Array, name: str, bandwidth: float) -> float:
+def _width(squared: Array, name: str) -> float:
+    """2σ²"""
     median = float(np.median(squared))
     if median == 0:
         raise InvalidInput(
             f"{name} gives more than half of its pairs of items the same vector: "
             "the Gaussian kernel has no width. Use linear cka, or drop the repeated items."
         )
-    return 2 * bandwidth**2 * median
+    return median / 2
 
 
 def u_centred(gram: Array) -> Array:

@@ -8,10 +8,10 @@ from scipy.spatial.distance import pdist, squareform
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cka import u_centred
 from thinkalike.measures.hsic import row_blocks
-from thinkalike.measures.inputs import Array, Layer, at_least, unit_norm
+from thinkalike.measures.inputs import Array, Vectors, at_least, unit_norm
 
 
-def prepare_centred_distances(X: Layer, name: str = "X", *, unbiased: bool = False) -> Array:
+def prepare_centred_distances(X: Vectors, name: str = "X", *, unbiased: bool = False) -> Array:
     """Euclidean distances (n, n), rows and columns centred; unit norm. U-centred when `unbiased`."""
     at_least(4 if unbiased else 2, X, name)
     distances = squareform(pdist(unit_norm(X, name)))
@@ -21,7 +21,7 @@ def prepare_centred_distances(X: Layer, name: str = "X", *, unbiased: bool = Fal
     return _unit(distances - rows[:, None] - rows[None, :] + rows.mean(), name)
 
 
-def prepare_whitened(X: Layer, name: str = "X") -> Array:
+def prepare_whitened(X: Vectors, name: str = "X") -> Array:
     """The Gram matrix of the centred layer less its mean on the diagonal, H tr(K)/(n − 1); unit norm.
 
     Squared distances d have the covariance V ∝ (CCᵀ)∘(CCᵀ) over pairs, C the contrasts, if all items are

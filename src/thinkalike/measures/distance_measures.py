@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from thinkalike.measures import distance_correlation, inputs, neighbours, rdms, topology
-from thinkalike.measures.inputs import Layer
+from thinkalike.measures.inputs import Vectors
 from thinkalike.measures.measure import ANGLES, SHAPE, AllPairs, Measure, Prepared
 
 _RDM_INVARIANCES = {
@@ -20,7 +20,7 @@ _RDM_INVARIANCES = {
 
 
 def _rsa(distance: str, correlation: str) -> Measure:
-    prepare: Callable[[Layer, str], Prepared] = partial(rdms.prepare_items, distance=distance)
+    prepare: Callable[[Vectors, str], Prepared] = partial(rdms.prepare_items, distance=distance)
     compare: Callable[..., float] = rdms.spearman
     all_pairs: AllPairs | None = None
     if correlation == "spearman":

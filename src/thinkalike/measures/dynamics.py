@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput, MissingExtra
-from thinkalike.measures.inputs import Array, Layer, as_layer
+from thinkalike.measures.inputs import Array, Vectors, as_layer
 from thinkalike.measures.measure import Measure
 
 DELAYS = 4
@@ -20,14 +20,14 @@ RANK = 10
 class SequenceMeasure(Measure):
     """Of trajectories: one (n_steps, n_units), or several of equal length (n_runs, n_steps, n_units)."""
 
-    def accept(self, values: npt.ArrayLike, name: str) -> Layer:
+    def accept(self, values: npt.ArrayLike, name: str) -> Vectors:
         if np.ndim(values) != 3:
             return as_layer(values, name)
         runs = np.asarray(values)
         return as_layer(runs.reshape(-1, runs.shape[2]), name).reshape(runs.shape)
 
 
-def prepare_dynamics(X: Layer, name: str = "X", *, delays: int = DELAYS, rank: int = RANK) -> Array:
+def prepare_dynamics(X: Vectors, name: str = "X", *, delays: int = DELAYS, rank: int = RANK) -> Array:
     """The linear map that takes a delay embedding of `X` one step on, in its `rank` leading directions."""
     n_steps, n_units = X.shape[-2:]
     if n_steps < delays + rank + 2:

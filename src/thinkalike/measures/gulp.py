@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from thinkalike.measures.cca import Basis, prepare_basis
-from thinkalike.measures.inputs import Array, Layer
+from thinkalike.measures.inputs import Array, Vectors
 
 
-def prepare_predictor(X: Layer, name: str = "X", *, ridge: float = 0.01) -> Array:
+def prepare_predictor(X: Vectors, name: str = "X", *, ridge: float = 0.01) -> Array:
     """A with AAᵀ = X(XᵀX + λ)⁻¹Xᵀ for centred X of unit norm, of shape (n_items, rank)."""
     basis: Basis = prepare_basis(X, name)
     variances = basis.sizes**2 / np.sum(basis.sizes**2)

@@ -9,10 +9,10 @@ from thinkalike.activations.store import refuse_masked
 from thinkalike.errors import InvalidInput
 
 Array = npt.NDArray[np.float64]
-Layer = npt.NDArray[np.floating]
+Vectors = npt.NDArray[np.floating]
 
 
-def as_layer(values: npt.ArrayLike, name: str = "X", *, minimum: int = 2) -> Layer:
+def as_layer(values: npt.ArrayLike, name: str = "X", *, minimum: int = 2) -> Vectors:
     """`values` (NumPy, torch, or anything array-like) as a finite array of shape (n_items, n_units).
 
     float32 stays float32, uncopied, to spare memory: measures compute in float64 once they have centred it.
@@ -51,13 +51,13 @@ def as_layer(values: npt.ArrayLike, name: str = "X", *, minimum: int = 2) -> Lay
     return layer
 
 
-def at_least(minimum: int, layer: Layer, name: str) -> None:
+def at_least(minimum: int, layer: Vectors, name: str) -> None:
     """Refuse a layer of too few items."""
     if len(layer) < minimum:
         raise InvalidInput(f"{name} has {len(layer)} items: this measure needs at least {minimum}.")
 
 
-def same_items(X: Layer, Y: Layer, names: tuple[str, str] = ("X", "Y")) -> None:
+def same_items(X: Vectors, Y: Vectors, names: tuple[str, str] = ("X", "Y")) -> None:
     """Refuse two layers over different numbers of items."""
     if len(X) != len(Y):
         raise InvalidInput(
@@ -66,7 +66,7 @@ def same_items(X: Layer, Y: Layer, names: tuple[str, str] = ("X", "Y")) -> None:
         )
 
 
-def centred(X: Layer, name: str = "X") -> Array:
+def centred(X: Vectors, name: str = "X") -> Array:
     """`X` in float64 with its column means removed; refuses a layer that gives every item the same vector.
 
     The mean is removed twice: with a large common offset the first mean carries a rounding error of its own.
@@ -77,7 +77,7 @@ def centred(X: Layer, name: str = "X") -> Array:
     return C
 
 
-def refuse_constant(largest: float, X: Layer, name: str) -> None:
+def refuse_constant(largest: float, X: Vectors, name: str) -> None:
     """Refuse a layer whose largest centred entry is nothing.
 
     What is left of a constant layer is rounding, as large as the offset times the machine's precision.
@@ -89,7 +89,7 @@ def refuse_constant(largest: float, X: Layer, name: str) -> None:
         )
 
 
-def unit_norm(X: Layer, name: str = "X") -> Array:
+def unit_norm(X: Vectors, name: str = "X") -> Array:
     """`X` centred and divided by its Frobenius norm: its shape without position and size."""
     C = centred(X, name)
     # Dividing by the largest entry first keeps the squares of huge or tiny activations representable.

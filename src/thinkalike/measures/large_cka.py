@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from thinkalike.measures.cka import normalised
 from thinkalike.measures.hsic import feature_space_is_cheaper
-from thinkalike.measures.inputs import Array, Layer, as_layer, at_least, refuse_constant
+from thinkalike.measures.inputs import Array, Vectors, as_layer, at_least, refuse_constant
 from thinkalike.parallel import cores, stream_in_order
 
 MEMORY = 1 << 30
@@ -82,7 +82,7 @@ def large_cka(
 
 def _rounds(
     layers: Sequence[npt.ArrayLike], names: Sequence[str]
-) -> Iterator[tuple[list[tuple[int, Layer]], Iterator[tuple[int, Layer]]]]:
+) -> Iterator[tuple[list[tuple[int, Vectors]], Iterator[tuple[int, Vectors]]]]:
     """Some layers to be held, and then all that follow them, one by one; so that all pairs meet."""
     first = 0
     while first < len(layers):
@@ -145,7 +145,7 @@ class _Side:
 class _Open:
     """A layer that is in memory."""
 
-    X: Layer
+    X: Vectors
     side: _Side
 
     def rows(self, items: Parts) -> Array:
@@ -155,14 +155,14 @@ class _Open:
         return Z
 
 
-def _opened(cut: _Cut, k: int, X: Layer, names: Sequence[str], sides: dict[int, _Side]) -> _Open:
+def _opened(cut: _Cut, k: int, X: Vectors, names: Sequence[str], sides: dict[int, _Side]) -> _Open:
     if k not in sides:
         at_least(4, X, names[k])
         sides[k] = _side(cut, X, names[k])
     return _Open(X, sides[k])
 
 
-def _side(cut: _Cut, X: Layer, name: str) -> _Side:
+def _side(cut: _Cut, X: Vectors, name: str) -> _Side:
     n, everyone = cut.n_items, np.arange(cut.n_items)
     centre: Array = X.mean(axis=0, dtype=np.float64)
     centre += np.sum([(X[rows] - centre).sum(axis=0) for rows in _blocks(everyone)], axis=0) / n

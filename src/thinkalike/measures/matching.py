@@ -6,10 +6,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from thinkalike.errors import MissingExtra
-from thinkalike.measures.inputs import Array, Layer, centred, unit_norm
+from thinkalike.measures.inputs import Array, Vectors, centred, unit_norm
 
 
-def prepare_units(X: Layer, name: str = "X") -> Array:
+def prepare_units(X: Vectors, name: str = "X") -> Array:
     """Units centred and of length 1, so that products are correlations; a constant unit stays 0."""
     C = centred(X, name)
     sizes = np.linalg.norm(C, axis=0)
@@ -41,7 +41,7 @@ def permutation_procrustes(X: Array, Y: Array) -> float:
     return float(np.sqrt(max(2 - 2 * _best_assignment(X.T @ Y), 0.0)))
 
 
-def prepare_clouds(X: Layer, name: str = "X") -> Array:
+def prepare_clouds(X: Vectors, name: str = "X") -> Array:
     """Units as points, centred, of mean squared length 1."""
     C = unit_norm(X, name)
     return C * np.sqrt(C.shape[1])

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
-from thinkalike.measures.inputs import Array, Layer, as_layer, same_items
+from thinkalike.measures.inputs import Array, Vectors, as_layer, same_items
 
 INVARIANCES = {
     "translation": "X + b",
@@ -24,7 +24,7 @@ ANGLES = frozenset({"scale", "permutation", "rotation"})
 SHAPE = ANGLES | {"translation"}
 LINEAR = SHAPE | {"invertible"}
 
-Named = Sequence[tuple[str, Layer]]  # layers with the names that error messages use
+Named = Sequence[tuple[str, Vectors]]  # layers with the names that error messages use
 AllPairs = Callable[[Named, Named | None], Array]
 Prepared: TypeAlias = Any
 """What `prepare` makes of one layer, and `compare` takes two of: each measure has its own"""
@@ -105,7 +105,7 @@ class Measure:
     """
 
     name: str
-    prepare: Callable[[Layer, str], Prepared]
+    prepare: Callable[[Vectors, str], Prepared]
     compare: Callable[[Prepared, Prepared], float]
     kind: Literal["similarity", "distance"]
     range: tuple[float, float]
@@ -128,7 +128,7 @@ class Measure:
         if self.metric and self.bound is None:
             object.__setattr__(self, "bound", "distance")
 
-    def accept(self, values: npt.ArrayLike, name: str) -> Layer:
+    def accept(self, values: npt.ArrayLike, name: str) -> Vectors:
         """One of the two arguments as an array that `prepare` takes, or an error that says what is wrong."""
         return as_layer(values, name)
 
@@ -171,7 +171,7 @@ class Measure:
 
     def _named(
         self, layers: Sequence[npt.ArrayLike], names: Sequence[str] | None, pattern: str
-    ) -> list[tuple[str, Layer]]:
+    ) -> list[tuple[str, Vectors]]:
         if not len(layers):
             raise InvalidInput("There are no layers to compare: give at least one.")
         names = [pattern.format(i) for i in range(len(layers))] if names is None else names

@@ -15,14 +15,14 @@ from scipy import sparse
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.hsic import row_blocks
-from thinkalike.measures.inputs import Array, Layer, at_least, centred
+from thinkalike.measures.inputs import Array, Vectors, at_least, centred
 
 Indices = npt.NDArray[np.int64]
 Same = npt.NDArray[np.bool_]
 RESOLUTION = 1e-10  # of the mean squared norm: closer distances are ties, whatever the rounding says
 
 
-def unit_rows(X: Layer, name: str = "X") -> Array:
+def unit_rows(X: Vectors, name: str = "X") -> Array:
     """Every row divided by its length; refuses rows of zeros, which have no direction."""
     norms = np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
     if not norms.all():
@@ -51,7 +51,7 @@ def nearest(X: Array, k: int) -> Indices:
     return found
 
 
-def prepare_neighbours(X: Layer, name: str = "X", *, k: int = 10, cosine: bool = False) -> Indices:
+def prepare_neighbours(X: Vectors, name: str = "X", *, k: int = 10, cosine: bool = False) -> Indices:
     """Neighbours by Euclidean distance, or by angle from the origin when `cosine`."""
     at_least(k + 2, X, name)
     C = centred(X, name)
@@ -135,7 +135,7 @@ class Directions(NamedTuple):
         return np.einsum("id,ijd->ij", self.rows, self.rows[items])
 
 
-def prepare_directions(X: Layer, name: str = "X", *, k: int = 10) -> Directions:
+def prepare_directions(X: Vectors, name: str = "X", *, k: int = 10) -> Directions:
     """What the two measures need that also ask how near the neighbours are."""
     return Directions(unit_rows(X, name).astype(np.float64), prepare_neighbours(X, name, k=k, cosine=True))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax, rel_entr
 
 from thinkalike.errors import InvalidInput
-from thinkalike.measures.inputs import Array, Layer, as_layer, same_items
+from thinkalike.measures.inputs import Array, Vectors, as_layer, same_items
 from thinkalike.measures.measure import Measure
 
 
@@ -28,12 +28,12 @@ class OutputMeasure(Measure):
         return float(self.compare(self.prepare(first, "X"), self.prepare(second, "Y")))
 
 
-def prepare_logits(X: Layer, name: str = "X") -> Array:
+def prepare_logits(X: Vectors, name: str = "X") -> Array:
     """In float64."""
     return X.astype(np.float64)
 
 
-def prepare_probabilities(X: Layer, name: str = "X") -> Array:
+def prepare_probabilities(X: Vectors, name: str = "X") -> Array:
     """Softmax of each row."""
     return np.exp(log_softmax(X.astype(np.float64), axis=1))
 

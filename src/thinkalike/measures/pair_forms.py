@@ -18,7 +18,7 @@ from scipy.spatial.distance import squareform
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cka import prepare_gaussian, prepare_linear, u_centred
 from thinkalike.measures.distance_correlation import prepare_centred_distances, prepare_whitened
-from thinkalike.measures.inputs import Array, Layer, as_layer
+from thinkalike.measures.inputs import Array, Vectors, as_layer
 from thinkalike.measures.rdms import CORRELATIONS, DISTANCES, prepare_items, rsa_name
 from thinkalike.pairs.distances import QuadraticTarget
 from thinkalike.pairs.pairset import Pairs
@@ -62,22 +62,22 @@ def _unit(pairs: Array, items: Array | None, name: str) -> PairForm:
     )
 
 
-def _linear(X: Layer, name: str) -> PairForm:
+def _linear(X: Vectors, name: str) -> PairForm:
     C = prepare_linear(X, name)
     return _unit(_condensed(u_centred(C @ C.T)), None, name)
 
 
-def _linear_biased(X: Layer, name: str) -> PairForm:
+def _linear_biased(X: Vectors, name: str) -> PairForm:
     C = prepare_linear(X, name)
     gram = C @ C.T
     return _unit(np.sqrt(2) * _condensed(gram), np.diag(gram), name)
 
 
-def _gaussian(X: Layer, name: str) -> PairForm:
+def _gaussian(X: Vectors, name: str) -> PairForm:
     return _unit(_condensed(prepare_gaussian(X, name)), None, name)
 
 
-def _distances(X: Layer, name: str, *, distance: str, correlation: str) -> PairForm:
+def _distances(X: Vectors, name: str, *, distance: str, correlation: str) -> PairForm:
     C = prepare_items(X, name, distance=distance)
     target, pairs = QuadraticTarget(((1.0, C),)), Pairs(len(C))
     if correlation == "spearman":
@@ -94,7 +94,7 @@ def _distances(X: Layer, name: str, *, distance: str, correlation: str) -> PairF
     return _unit(values, None, name)
 
 
-def _matrix(X: Layer, name: str, *, prepare: Callable[[Layer, str], Array]) -> PairForm:
+def _matrix(X: Vectors, name: str, *, prepare: Callable[[Vectors, str], Array]) -> PairForm:
     """A symmetric matrix over items as the pairs and the diagonal that make its norm."""
     matrix = prepare(X, name)
     return _unit(np.sqrt(2) * _condensed(matrix), np.diag(matrix), name)
@@ -104,7 +104,7 @@ def _condensed(gram: Array) -> Array:
     return squareform(gram, checks=False)
 
 
-PAIR_FORMS: dict[str, Callable[[Layer, str], PairForm]] = {
+PAIR_FORMS: dict[str, Callable[[Vectors, str], PairForm]] = {
     "cka": _linear,
     "cka-biased": _linear_biased,
     "cka-angular": _linear_biased,

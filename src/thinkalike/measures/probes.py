@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.measures.inputs import Array, Layer, as_layer, centred
+from thinkalike.measures.inputs import Array, Vectors, as_layer, centred
 from thinkalike.measures.measure import Measure
 from thinkalike.progress import progress
 from thinkalike.saving import Kept
@@ -42,18 +42,18 @@ class Probe(Measure):
         raise InvalidInput(NOT_TWO_LAYERS)
 
 
-def prepare_items(X: Layer, name: str = "X") -> Array:
+def prepare_items(X: Vectors, name: str = "X") -> Array:
     """Centred in float64, so that a large common offset leaves the variances of the units intact."""
     return centred(X, name)
 
 
-def accuracy(X: Layer, labels: pd.Series | Sequence[object]) -> float:
+def accuracy(X: Vectors, labels: pd.Series | Sequence[object]) -> float:
     """Mean held-out score of a linear probe of `X` for `labels`, over 5 folds: see `probe_scores`."""
     return float(probe_scores(X, labels if isinstance(labels, pd.Series) else pd.Series(labels)).mean())
 
 
 def probe_scores(
-    X: Layer,
+    X: Vectors,
     labels: pd.Series,
     *,
     groups: Groups | None = None,
@@ -79,7 +79,7 @@ def probe_scores(
 
 
 def _prepared(
-    X: Layer, labels: pd.Series, groups: Groups | None, folds: int, seed: int
+    X: Vectors, labels: pd.Series, groups: Groups | None, folds: int, seed: int
 ) -> tuple[Array, npt.NDArray[np.generic], bool, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
     """Labelled items only, the labels as an array, whether they are numbers, and the folds."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
@@ -254,7 +254,7 @@ def probe_layers(
     )
 
 
-def _control_score(X: Layer, labels: pd.Series, *, groups: Groups | None, folds: int, seed: int) -> float:
+def _control_score(X: Vectors, labels: pd.Series, *, groups: Groups | None, folds: int, seed: int) -> float:
     """The mean score; NaN where borrowing labels from other words left a level too rare for the folds."""
     try:
         return float(probe_scores(X, labels, groups=groups, folds=folds, seed=seed).mean())

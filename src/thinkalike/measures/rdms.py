@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.hsic import row_blocks
-from thinkalike.measures.inputs import Array, Layer, at_least, centred
+from thinkalike.measures.inputs import Array, Vectors, at_least, centred
 from thinkalike.measures.measure import Named
 from thinkalike.measures.neighbours import unit_rows
 from thinkalike.pairs.distances import QuadraticTarget, centred_rows
@@ -38,7 +38,7 @@ def rsa_name(distance: str, correlation: str) -> str:
     return "-".join(["rsa", *named])
 
 
-def prepare_items(X: Layer, name: str = "X", *, distance: str = "euclidean") -> Array:
+def prepare_items(X: Vectors, name: str = "X", *, distance: str = "euclidean") -> Array:
     """Rows whose squared Euclidean distances are the squared `distance`, or twice it for the two angles."""
     at_least(3, X, name)
     C = centred(X, name)
@@ -115,7 +115,7 @@ def _squared_distances(X: Array, squares: Array, start: int, stop: int) -> Array
     return gaps
 
 
-def prepare_kendall(X: Layer, name: str = "X", *, distance: str = "euclidean") -> Ranks:
+def prepare_kendall(X: Vectors, name: str = "X", *, distance: str = "euclidean") -> Ranks:
     """Ranks of the distances of all pairs of items, or of a sample that is the same for every layer."""
     C = prepare_items(X, name, distance=distance)
     ranks = standardised_ranks(Pairs.of(len(C), max_pairs=MOST_PAIRS), QuadraticTarget(((1.0, C),)))
@@ -129,7 +129,7 @@ def kendall(a: Ranks, b: Ranks) -> float:
     return float(kendalltau(a, b).statistic)
 
 
-def prepare_rho_a(X: Layer, name: str = "X") -> Array:
+def prepare_rho_a(X: Vectors, name: str = "X") -> Array:
     """Ranks of the distances less their mean, over the spread that ranks have without ties."""
     C = prepare_items(X, name)
     pairs = Pairs.of(len(C), max_pairs=MOST_PAIRS)

@@ -6,7 +6,7 @@ import numpy as np
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cca import Basis
-from thinkalike.measures.inputs import Array, Layer, at_least, centred
+from thinkalike.measures.inputs import Array, Vectors, at_least, centred
 
 
 def explained(X: Basis, Y: Basis) -> float:
@@ -35,7 +35,7 @@ def explained_mean(X: Basis, Y: Basis) -> float:
     return (explained(X, Y) + explained(Y, X)) / 2
 
 
-def prepare_scaled(X: Layer, name: str = "X", *, folds: int = 5) -> Array:
+def prepare_scaled(X: Vectors, name: str = "X", *, folds: int = 5) -> Array:
     """Centred, with a mean squared row norm of 1, so that one grid of penalties serves every layer."""
     at_least(2 * folds, X, name)
     C = centred(X, name)

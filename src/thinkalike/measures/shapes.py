@@ -7,11 +7,11 @@ from scipy import linalg
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures.cca import Basis, prepare_basis, room_for_both
-from thinkalike.measures.inputs import Array, Layer, centred, unit_norm
+from thinkalike.measures.inputs import Array, Vectors, centred, unit_norm
 from thinkalike.measures.neighbours import unit_rows
 
 
-def prepare_shape(X: Layer, name: str = "X") -> Array:
+def prepare_shape(X: Vectors, name: str = "X") -> Array:
     """Centred, unit norm, and turned so that it needs no more columns than items."""
     C = unit_norm(X, name)
     n_items, n_units = C.shape
@@ -60,7 +60,7 @@ def size_and_shape(X: Array, Y: Array) -> float:
     return float(scale * np.sqrt(max((x * x).sum() + (y * y).sum() - 2 * nuclear, 0.0)))
 
 
-def prepare_rows(X: Layer, name: str = "X") -> Array:
+def prepare_rows(X: Vectors, name: str = "X") -> Array:
     """In float64 as it is, of size 1, every row with a direction."""
     centred(X, name)
     unit_rows(X, name)

@@ -7,7 +7,7 @@ from scipy import linalg
 from scipy.special import logsumexp
 
 from thinkalike.measures.hsic import row_blocks
-from thinkalike.measures.inputs import Array, Layer, at_least, centred
+from thinkalike.measures.inputs import Array, Vectors, at_least, centred
 from thinkalike.measures.neighbours import nearest, unit_rows
 
 HEAT_TIMES = np.logspace(-1, 1, 256)
@@ -15,7 +15,7 @@ MOST_ITEMS = 2_000
 """Of more, a seeded sample has its neighbourhood graph taken apart"""
 
 
-def prepare_uniformity(X: Layer, name: str = "X") -> float:
+def prepare_uniformity(X: Vectors, name: str = "X") -> float:
     """log of the mean of exp(−2 ‖x_i − x_j‖²) over pairs of items at length 1, in [−8, 0].
 
     Low where items point in all directions. Wang and Isola 2020.
@@ -30,7 +30,7 @@ def prepare_uniformity(X: Layer, name: str = "X") -> float:
     return float(logsumexp(parts) - np.log(n * (n - 1) / 2))
 
 
-def prepare_concentricity(X: Layer, name: str = "X") -> float:
+def prepare_concentricity(X: Vectors, name: str = "X") -> float:
     """Mean cosine of the items with their mean, in [−1, 1]: near 1 where all lie in a narrow cone.
 
     Wang et al. 2022.
@@ -40,7 +40,7 @@ def prepare_concentricity(X: Layer, name: str = "X") -> float:
     return float((unit_rows(X, name) @ middle[0]).mean())
 
 
-def prepare_heat(X: Layer, name: str = "X", *, k: int = 5) -> Array:
+def prepare_heat(X: Vectors, name: str = "X", *, k: int = 5) -> Array:
     """Mean heat left at an item after each of `HEAT_TIMES`, tr exp(−tL)/n, of shape (256,).
 
     L is the normalised Laplacian of the graph that links an item with its k nearest neighbours. From the

@@ -8,10 +8,12 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from thinkalike.errors import InvalidInput, MissingExtra
-from thinkalike.measures.inputs import Array, Layer, centred
+from thinkalike.measures.inputs import Array, Vectors, centred
 
 
-def prepare_distances(X: Layer, name: str = "X", *, most: int = 200, draws: int = 5, seed: int = 0) -> Array:
+def prepare_distances(
+    X: Vectors, name: str = "X", *, most: int = 200, draws: int = 5, seed: int = 0
+) -> Array:
     """Euclidean distances divided by their 0.9 quantile, for `draws` random sets of at most `most` items.
 
     The same items are drawn for every layer: shape (draws, m, m), one draw of all items if there are few.

@@ -162,7 +162,7 @@ def _rounding(n_units: int) -> float:
     return float((8 + 4 * np.sqrt(n_units)) * np.finfo(float).eps)
 
 
-def as_activations(X: npt.ArrayLike, *, n_items: int | None = None, dimensions: int = 2) -> np.ndarray:
+def as_vectors(X: npt.ArrayLike, *, n_items: int | None = None, dimensions: int = 2) -> np.ndarray:
     """X as a finite float array (n_items, n_units), of one unit if it is a vector; torch tensors too.
 
     Parameters
@@ -212,11 +212,11 @@ def make_target(X: npt.ArrayLike, distance: DistanceLike, *, whitener: np.ndarra
     array([25.])
     """
     if callable(distance):
-        rows_of = as_activations(X)
+        rows_of = as_vectors(X)
         return BlockTarget(lambda rows, columns: distance(rows_of[rows], rows_of[columns]), len(rows_of))
     if distance not in SCALINGS:
         return DISTANCES[distance](X)
-    x = as_activations(X)
+    x = as_vectors(X)
     z = (x - x.mean(axis=0, dtype=float)) @ (SCALINGS[distance](x) if whitener is None else whitener)
     return QuadraticTarget(((1.0, z),))
 
@@ -276,20 +276,20 @@ def _scaled(distance: str) -> Callable[[npt.ArrayLike], Target]:
 
 
 def _euclidean(X: npt.ArrayLike) -> Target:
-    return QuadraticTarget(((1.0, as_activations(X)),))
+    return QuadraticTarget(((1.0, as_vectors(X)),))
 
 
 def _cosine(X: npt.ArrayLike) -> Target:
-    return QuadraticTarget(((1.0, _unit_rows(as_activations(X), "cosine", "is zero")),))
+    return QuadraticTarget(((1.0, _unit_rows(as_vectors(X), "cosine", "is zero")),))
 
 
 def _correlation(X: npt.ArrayLike) -> Target:
-    rows = centred_rows(as_activations(X))
+    rows = centred_rows(as_vectors(X))
     return QuadraticTarget(((1.0, _unit_rows(rows, "correlation", "is the same in every unit")),))
 
 
 def _crossnobis(X: npt.ArrayLike) -> Target:
-    runs = as_activations(X, dimensions=3)
+    runs = as_vectors(X, dimensions=3)
     R = len(runs)
     if R < 2:
         raise InvalidInput(
@@ -302,12 +302,12 @@ def _crossnobis(X: npt.ArrayLike) -> Target:
 
 
 def _manhattan(X: npt.ArrayLike) -> Target:
-    x = as_activations(X).astype(float)
+    x = as_vectors(X).astype(float)
     return BlockTarget(lambda rows, columns: cdist(x[rows], x[columns], "cityblock"), len(x))
 
 
 def _precomputed(X: npt.ArrayLike) -> Target:
-    D = as_activations(X)
+    D = as_vectors(X)
     if D.shape[0] != D.shape[1]:
         raise InvalidInput(f"Got a matrix of distances of shape {D.shape}: give (n_items, n_items).")
     scale = np.abs(D).max()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.pairs.distances import as_activations
+from thinkalike.pairs.distances import as_vectors
 
 
 def stack_runs(features: pd.DataFrame, X: npt.ArrayLike, *, run: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -21,7 +21,7 @@ def stack_runs(features: pd.DataFrame, X: npt.ArrayLike, *, run: str) -> tuple[p
     X : array of shape (n_measurements, n_units)
     """
     table, item = items_of_runs(features, run=run)
-    x = as_activations(X, n_items=len(features))
+    x = as_vectors(X, n_items=len(features))
     number, runs = pd.factorize(features[run], sort=True)
     if (number < 0).any():
         raise InvalidInput(

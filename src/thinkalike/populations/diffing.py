@@ -135,7 +135,7 @@ def diff(
     check_extraction(tuned_extraction, (tuned,))
     stimuli = Stimuli.from_grammar(seed=seed) if stimuli is None else stimuli
     first, second = (
-        as_activations(one, stimuli, {**(extraction or {}), **(own or {})}, name)
+        activations_of(one, stimuli, {**(extraction or {}), **(own or {})}, name)
         for one, own, name in ((base, base_extraction, "base"), (tuned, tuned_extraction, "tuned"))
     )
     if first.system == second.system:
@@ -172,7 +172,7 @@ def _moved(
     return pd.DataFrame(columns)
 
 
-def as_activations(
+def activations_of(
     given: object,
     stimuli: Stimuli,
     extraction: Mapping[str, Any],

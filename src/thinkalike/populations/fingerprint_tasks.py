@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks
+from thinkalike.parallel import Engine, run_all
 from thinkalike.populations.atlas import Atlas
 from thinkalike.types import Facts
 
@@ -44,10 +44,4 @@ def add_on_workers(engine: Engine, atlas: Atlas, models: Mapping[str, str], opti
         FingerprintTask(name, model, address, atlas.stimuli, options, threads)
         for name, model in models.items()
     ]
-    outcomes = list(run_tasks(engine, add_model, tasks, description="Adding models"))
-    failures = {
-        task.name: outcome.reason
-        for task, outcome in zip(tasks, outcomes, strict=True)
-        if isinstance(outcome, Failure)
-    }
-    raise_failures(failures, len(tasks))
+    run_all(engine, add_model, tasks, names=models, description="Adding models")

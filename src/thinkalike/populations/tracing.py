@@ -12,7 +12,7 @@ import pandas as pd
 from thinkalike.activations.conversion import check_extraction, named_systems
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
-from thinkalike.populations.diffing import LEVEL, as_activations
+from thinkalike.populations.diffing import LEVEL, activations_of
 from thinkalike.populations.layer_changes import (
     PartedStrengths,
     parted_strengths,
@@ -112,7 +112,7 @@ def trace(
     if len(named) < 2:
         raise InvalidInput(f"Got {len(named)} checkpoint: a line needs two or more.")
     check_extraction(extraction, named.values())
-    found = {name: as_activations(one, stimuli, extraction or {}, name) for name, one in named.items()}
+    found = {name: activations_of(one, stimuli, extraction or {}, name) for name, one in named.items()}
     layers = {one.layers for one in found.values()}
     if len(layers) > 1:
         raise InvalidInput("The checkpoints have different layers: give those of one model.")

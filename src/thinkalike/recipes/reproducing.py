@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from thinkalike.addresses import files_in, place
 from thinkalike.errors import DamagedFile, InvalidInput, StoreError, UnknownName
@@ -17,6 +16,7 @@ from thinkalike.ownership import holds_files, owning
 from thinkalike.provenance import versions
 from thinkalike.recipes.findings import Figure, Findings, Statement
 from thinkalike.recipes.recipe_registry import SCALES, Recipe, get_recipe
+from thinkalike.recipes.recipe_settings import RecipeSettings
 from thinkalike.recipes.steps import FOLDER
 from thinkalike.wording import duration
 
@@ -146,7 +146,9 @@ def foresee(
     return f"{name} at scale {scale}: {long}.\n{there}"
 
 
-def _settings(recipe: Recipe, scale: str, models_folder: object, changes: Mapping[str, object]) -> Any:
+def _settings(
+    recipe: Recipe, scale: str, models_folder: object, changes: Mapping[str, object]
+) -> RecipeSettings:
     if scale not in SCALES:
         raise UnknownName.among("scale", scale, SCALES)
     if scale not in recipe.scales:

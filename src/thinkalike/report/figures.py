@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -26,6 +25,7 @@ from thinkalike.labels import find_row, parse_row, row_name
 from thinkalike.progress import progress
 from thinkalike.report import frames
 from thinkalike.report.pairs import Pick, picks
+from thinkalike.types import Json
 from thinkalike.wording import readable
 
 FORMATS = ("png", "svg", "pdf")
@@ -127,12 +127,11 @@ def build_pair_charts(
     return charts
 
 
-def page_specs(comparison: Comparison, tables: Frames) -> dict[str, Any]:
+def page_specs(comparison: Comparison, tables: Frames) -> dict[str, Json]:
     """The specifications that the page draws, in light; it adds the data under the charts' names."""
     charts = build_charts(comparison, tables, source=alt.NamedData, bare=True)
     # The page writes the names of the two layers and the ends of their axes over these.
-    blank: dict[str, Any] = {"names": ("{a}", "{b}"), "domain": (0.0, 1.0)}
-    charts |= build_pair_charts(comparison, **blank, source=alt.NamedData)
+    charts |= build_pair_charts(comparison, names=("{a}", "{b}"), domain=(0.0, 1.0), source=alt.NamedData)
     specs = {}
     for name, chart in charts.items():
         # The tests validate the charts; here it would only cost time.
@@ -143,7 +142,7 @@ def page_specs(comparison: Comparison, tables: Frames) -> dict[str, Any]:
 
 def figures(
     comparison: Comparison, pairs: list[Pick], theme: Theme = LIGHT, *, side_by_side: int = 3
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, Chart]]:
     """Every figure with the name of its file; of one with several parts, at most so many stand in a row."""
     tables = frames.chart_frames(comparison) | frames.cell_frames(comparison)
     charts = build_charts(comparison, tables, source=tables.__getitem__, theme=theme)

@@ -49,7 +49,7 @@ class SystemPair:
 
 
 @dataclass(frozen=True)
-class System:
+class SystemSummary:
     """One system: what its chart is called and says."""
 
     name: str
@@ -59,7 +59,7 @@ class System:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MatrixSummary:
     """One matrix of layers."""
 
     measure: str
@@ -108,12 +108,12 @@ class Summary:
     facts: tuple[str, ...]
     features: tuple[Feature, ...]
     """The most important first"""
-    systems: tuple[System, ...]
+    systems: tuple[SystemSummary, ...]
     system_pairs: tuple[SystemPair, ...]
     system_pairs_alt: str
     has_controls: bool
     has_ranges: bool
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[MatrixSummary, ...]
     geometry: str | None
     geometry_table: tuple[tuple[str, ...], ...]
     """Header and rows: geometric measures between systems, with ranges and chance"""
@@ -200,13 +200,13 @@ def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _system(comparison: Comparison, name: str) -> System:
+def _system(comparison: Comparison, name: str) -> SystemSummary:
     profile = comparison.profiles[name]
     mean, scores = profile.mean_importance, profile.mean_scores
     leaders = [readable(profile.features[k]) for k in np.nanargmax(np.nan_to_num(mean, nan=-np.inf), axis=1)]
     counts = pd.Series(leaders).value_counts(sort=True)
     leading = listed([f"{feature} in {n} of {len(leaders)} layers" for feature, n in counts.items()])
-    return System(
+    return SystemSummary(
         name=name,
         model=_model(name, str(profile.metadata.get("model", ""))),
         alt=f"Line chart of importance over the {len(leaders)} layers of {name}. Most important: {leading}.",
@@ -272,14 +272,14 @@ def _system_pairs_alt(blocks: list[BlockTest]) -> str:
     return f"Dot plot of mean weighted τ between systems: {'; '.join(values)}."
 
 
-def _matrix(comparison: Comparison, measure: str) -> Matrix:
+def _matrix(comparison: Comparison, measure: str) -> MatrixSummary:
     matrix = comparison.matrices[measure]
     off = matrix.values[~np.eye(len(matrix.rows), dtype=bool)]
     spread = ""
     if np.isfinite(off).any():
         spread = f" from {number(float(np.nanmin(off)))} to {number(float(np.nanmax(off)))}"
     label = value_label(measure)
-    return Matrix(
+    return MatrixSummary(
         measure=measure,
         name=measure_name(measure),
         title=measure_title(measure),

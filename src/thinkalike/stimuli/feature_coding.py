@@ -117,11 +117,6 @@ def _places(
     return (at - low) / (high - low) if high > low else np.zeros(len(at))
 
 
-def constant_features(features: pd.DataFrame, *, missing: str = "ignore") -> tuple[str, ...]:
-    """The features in which no two items differ."""
-    return constant_among(code_features(features, missing=missing))
-
-
 def constant_among(coded: FeatureDifferences) -> tuple[str, ...]:
     """The coded features in which no two items differ."""
     return tuple(f.name for f in coded.features if not f.varies)

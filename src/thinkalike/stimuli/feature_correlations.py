@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,8 @@ from thinkalike.errors import InvalidInput
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_table
 from thinkalike.stimuli.feature_coding import code_features
 from thinkalike.stimuli.kinds import kind_of
-
-if TYPE_CHECKING:
-    import altair as alt
+from thinkalike.types import Chart
+from thinkalike.wording import readable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,11 +98,21 @@ class FeatureCorrelations:
         columns = ["feature", "variance_inflation", "strongest_correlation", "with"]
         return pd.DataFrame(rows, columns=columns).set_index("feature")
 
-    def plot(self) -> alt.Chart | alt.LayerChart:
-        """The correlation matrix as a heat map (Figure S5 of Salle et al. 2024)."""
-        from thinkalike.charts.correlations import correlation_chart
+    def plot(self, *, theme: str = "light") -> Chart:
+        """The correlation matrix as a heat map (Figure S5 of Salle et al. 2024).
 
-        return correlation_chart(self.to_frame(), order=self.names)
+        Parameters
+        ----------
+        theme : {"light", "dark"}
+        """
+        from thinkalike.charts.heatmap import feature_correlations
+        from thinkalike.charts.theme import get_theme, themed
+
+        names = [readable(name) for name in self.names]
+        frame = replace(self, names=tuple(names)).to_frame().dropna()
+        data = frame.rename(columns={"feature": "a", "other": "b"})
+        title, look = "Pearson correlations among feature differences", get_theme(theme)
+        return themed(feature_correlations(data, features=names, title=title, theme=look), look)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write `path` (Parquet, the tidy table) and beside it a JSON of everything else."""

@@ -27,10 +27,9 @@ from thinkalike.stimuli.dataset_files import rows_of
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
 from thinkalike.stimuli.table_files import RawTable, read_table, write_table
+from thinkalike.types import Chart
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from thinkalike.stimuli.dataset_files import Tabular
     from thinkalike.stimuli.feature_correlations import FeatureCorrelations
 
@@ -335,9 +334,9 @@ class Stimuli:
 
         return feature_correlations(self._features, ordered=ordered, missing=missing, rare=rare)
 
-    def plot(self) -> alt.Chart | alt.LayerChart:
+    def plot(self, *, theme: str = "light") -> Chart:
         """The correlations among the feature differences as a heat map."""
-        return self.correlations().plot()
+        return self.correlations().plot(theme=theme)
 
     def to_frame(self) -> pd.DataFrame:
         """Everything in one table: `item`, `sentence`, `text`, `word`, `start`, `end`, then the features."""

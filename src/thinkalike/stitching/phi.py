@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from thinkalike.types import Option
 __all__ = ["KINDS", "Kind", "get_kind", "identity_start", "normalised", "restored"]
 
 
-class Map(nn.Module):
+class Map(nn.Module, ABC):
     """x ↦ prepare(x) · W + b on the last axis, in float32."""
 
     bias_start: Tensor
@@ -28,9 +29,9 @@ class Map(nn.Module):
         self.bias_change = nn.Parameter(torch.zeros_like(bias, dtype=torch.float32))
         self.prepare = prepare
 
+    @abstractmethod
     def matrix(self) -> Tensor:
         """(n_in, n_out)"""
-        raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.float()

@@ -19,7 +19,7 @@ from thinkalike.addresses import place, remove_tree
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import DamagedFile
 from thinkalike.files import read_arrays, write_arrays
-from thinkalike.parallel import Engine, Failure, raise_failures, run_tasks, shared_folder
+from thinkalike.parallel import Engine, run_all, shared_folder
 from thinkalike.stitching.evaluation import Evaluation, Scores, StateCheck
 from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job
@@ -118,13 +118,8 @@ def stitch_on_workers(
             StitchTask(number, str(folder.resolve()), key, models, way, stitches, torch.get_num_threads())
             for number, stitches in enumerate(_groups(job.stitches, 1 if way.how is not None else AT_ONCE))
         ]
-        outcomes = list(run_tasks(engine, stitch_layers, tasks, description="Stitching"))
-        failures = {
-            _name(job, task.stitches): outcome.reason
-            for task, outcome in zip(tasks, outcomes, strict=True)
-            if isinstance(outcome, Failure)
-        }
-        raise_failures(failures, len(tasks))
+        names = [_name(job, task.stitches) for task in tasks]
+        run_all(engine, stitch_layers, tasks, names=names, description="Stitching")
         answers = [_answer(task) for task in tasks]
     return _together([one for one in answers if one is not None], job)
 

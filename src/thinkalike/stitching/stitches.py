@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,13 @@ class Stitch(NamedTuple):
     layer_top: int
 
 
-def _number(layer: Any) -> int:
+def _numbers(layers: int | tuple[int, int]) -> tuple[int, int]:
+    """Of bottom and top; one number stands for both."""
+    bottom, top = (layers, layers) if isinstance(layers, (str, int, np.integer)) else layers
+    return _number(bottom), _number(top)
+
+
+def _number(layer: str | int) -> int:
     """A layer of the residual stream; its parts and other sites cannot stand in for it."""
     if isinstance(layer, str) and not layer.isdigit():
         raise InvalidInput(
@@ -54,11 +60,8 @@ def chosen_pairs(layers: Layers, bottom: System, top: System) -> list[tuple[int,
     elif isinstance(layers, str):
         raise UnknownName.among("choice of layers", layers, LAYERS)
     else:
-        listed: list[Any] = [layers] if isinstance(layers, (int, np.integer)) else list(layers)
-        pairs = [
-            (_number(one), _number(one)) if np.ndim(one) == 0 else (_number(one[0]), _number(one[1]))
-            for one in listed
-        ]
+        listed = [layers] if isinstance(layers, (int, np.integer)) else layers
+        pairs = [_numbers(one) for one in listed]
     if not pairs:
         raise InvalidInput("There are no layers to stitch: give at least one.")
     for pair in pairs:

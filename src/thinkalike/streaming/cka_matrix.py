@@ -12,12 +12,12 @@ import pandas as pd
 
 from thinkalike.addresses import place
 from thinkalike.errors import UnknownName
+from thinkalike.labels import Row
 from thinkalike.measures.inputs import Array
 
 if TYPE_CHECKING:
     import altair as alt
 
-Row = tuple[str, int | str]
 VALUES = ("value", "standard_error")
 
 

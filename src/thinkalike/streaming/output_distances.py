@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from thinkalike.addresses import place
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.labels import Floats
@@ -25,12 +23,12 @@ from thinkalike.measures.outputs import (
 from thinkalike.options import one_name, whole_number
 from thinkalike.progress import progress
 from thinkalike.provenance import RUNNING_MODELS, digest_of, versions
-from thinkalike.saving import RESULT, Kept, read_result, write_result
+from thinkalike.saving import KeptFolder
 from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming.text_passages import HowToRead, packed_tokens
 from thinkalike.systems.batch import Batch
 from thinkalike.systems.system import LoadOptions, System, open_system, open_systems
-from thinkalike.types import Chart, Facts, Tokenizer
+from thinkalike.types import Chart, Facts, Json, Tokenizer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,7 +47,7 @@ ONE_VOCABULARY = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OutputDistances(Kept):
+class OutputDistances(KeptFolder):
     """Distances between the predictions of models, over text.
 
     Attributes
@@ -107,27 +105,17 @@ class OutputDistances(Kept):
             ignore_index=True,
         )
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write outputs.parquet and outputs.csv, settings.json, and all of it into `folder`."""
-        from thinkalike.files import write_json, write_tables
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {"outputs": self.to_frame()}
 
-        folder = place(folder)
-        about = {
-            "tables": {"outputs": write_tables(self.to_frame(), folder / "outputs")},
+    def _about(self) -> Json:
+        return {
             "systems": self.systems,
             "tokens": self.n_tokens,
             "units": dict(self.units),
             "settings": dict(self.settings),
             "versions": versions(RUNNING_MODELS),
-            "result": write_result(self, folder / RESULT),
         }
-        write_json(about, folder / "settings.json")
-        return folder
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> OutputDistances:
-        """What `save` wrote."""
-        return read_result(cls, place(folder) / RESULT)
 
     def plot(self, measure: str = "jensen-shannon", *, theme: str = "light") -> Chart:
         """All models against all."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from thinkalike.checkpoint import Checkpoint
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.labels import group_of
+from thinkalike.labels import block_of
 from thinkalike.options import one_name
 from thinkalike.stimuli.text import PackedText, Split
 from thinkalike.streaming import stream_state
@@ -244,7 +244,7 @@ def _chosen_layers(system: System, site: str, layers: Sequence[Layer] | None) ->
         )
     every = layer_labels(system.stack, site)
     for layer in layers or ():
-        if group_of(layer) != str(layer):
+        if block_of(layer) != str(layer):
             raise InvalidInput(
                 f"Layer {layer!r} cannot be streamed: it is a part of a block, or a latent. Extract it, and "
                 "compare with ta.similarity(…, measure='cka')."

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from thinkalike.errors import ModelError
+from thinkalike.labels import Layer
 from thinkalike.systems.sites import find_site, first_tensor, modules_at
 from thinkalike.systems.stack import Stack
 
 if TYPE_CHECKING:
     import torch
 
-Layer = int | str
 Keep = Callable[[Layer, "torch.Tensor"], "torch.Tensor"]
 FINAL_NORM = "final_norm"
 

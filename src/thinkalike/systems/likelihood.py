@@ -1,8 +1,8 @@
-"""How likely a model finds text: log-probabilities of tokens and sentences, and minimal pairs."""
+"""How likely a model finds text: the log-probabilities of its tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,17 +11,11 @@ import torch
 from thinkalike.systems.mamba.selective_scan import fused_scan
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 CONTEXT = 256  # tokens that a window holds
 STRIDE = CONTEXT // 2  # every token but those at the start is predicted from at least this many
 ROWS = 16
-MASKED_SHARE = 0.15
-
-
-def perplexity(log_probabilities: np.ndarray) -> float:
-    """exp(−mean log P), the number of equally likely tokens that would be as surprising."""
-    return float(np.exp(-np.mean(log_probabilities, dtype=np.float64)))
 
 
 def causal_log_probabilities(model: PreTrainedModel, ids: np.ndarray) -> np.ndarray:
@@ -30,39 +24,16 @@ def causal_log_probabilities(model: PreTrainedModel, ids: np.ndarray) -> np.ndar
     Windows of 256 overlap by half, and a token counts in the one where it has the longer context.
     """
     scores = np.empty(len(ids) - 1)
-    for starts, inputs in _windows(ids[:-1].astype(np.int64), STRIDE):
+    for starts, inputs in windows(ids[:-1].astype(np.int64), STRIDE):
         targets = ids.astype(np.int64)[starts[:, None] + 1 + np.arange(inputs.shape[1])]
-        chosen = _chosen(model, inputs, targets)
+        chosen = chosen_log_probabilities(model, inputs, targets)
         for start, row in zip(starts, chosen, strict=True):
             skip = STRIDE if start else 0
             scores[start + skip : start + len(row)] = row[skip:]
     return scores
 
 
-def masked_log_probabilities(
-    model: PreTrainedModel, ids: np.ndarray, special: dict[str, int], *, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions drawn by the seed, and log P of the token at each when all of them are `[MASK]`.
-
-    Windows of 254 tokens stand between `[CLS]` and `[SEP]`. Position 0 is never drawn, so that every position
-    has a left neighbour, as a causal baseline needs.
-    """
-    rng = np.random.default_rng(seed)
-    drawn = rng.random(len(ids)) < MASKED_SHARE
-    drawn[0] = False
-    hidden = np.where(drawn, special["mask"], ids).astype(np.int64)
-    scores = np.empty(len(ids))
-    length = CONTEXT - 2
-    for starts, inputs in _windows(hidden, length, length=length):
-        targets = ids.astype(np.int64)[starts[:, None] + np.arange(inputs.shape[1])]
-        chosen = _chosen(model, _between(inputs, special), _between(targets, special))[:, 1:-1]
-        for start, row in zip(starts, chosen, strict=True):
-            scores[start : start + len(row)] = row
-    places = np.flatnonzero(drawn)
-    return places, scores[places]
-
-
-def _windows(
+def windows(
     ids: np.ndarray, stride: int, *, length: int = CONTEXT
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Batches of windows: where each starts, and its ids; the last, shorter one comes alone."""
@@ -74,55 +45,10 @@ def _windows(
     yield np.array([last * stride]), ids[None, last * stride :]
 
 
-def _between(ids: np.ndarray, special: dict[str, int]) -> np.ndarray:
-    edge = np.ones((len(ids), 1), dtype=np.int64)
-    return np.hstack([special["cls"] * edge, ids, special["sep"] * edge])
-
-
 @torch.inference_mode()
-def _chosen(model: PreTrainedModel, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def chosen_log_probabilities(model: PreTrainedModel, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """log P(target) at every position, of the shape of `inputs`."""
     with fused_scan(model):
         logits = model(input_ids=torch.from_numpy(inputs)).logits
     log_probabilities = logits.log_softmax(-1)
     return log_probabilities.gather(-1, torch.from_numpy(targets)[..., None])[..., 0].double().numpy()
-
-
-def sentence_log_probability(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, text: str) -> float:
-    """How likely the model finds a sentence, as a sum over its tokens.
-
-    A causal model predicts each token from those before it, given the first, and the end: without it a word
-    would never be likelier than its own beginning ("rejoices" than "rejoice"). A masked model predicts each
-    token with it and the rest of its word masked, so that a word of several tokens does not give itself away
-    (Kauf and Ivanova 2023). The number of masks still tells how many they are, which favours the shorter.
-    """
-    if tokenizer.cls_token_id not in (ids := np.array(tokenizer(text)["input_ids"])):
-        ended = np.append(ids, tokenizer.eos_token_id)
-        return float(_chosen(model, ended[None, :-1], ended[None, 1:]).sum())
-    words = tokenizer(text).word_ids()
-    places = [k for k, word in enumerate(words) if word is not None]
-    rows = np.tile(ids, (len(places), 1))
-    for row, place in zip(rows, places, strict=True):
-        row[[k for k in places if k >= place and words[k] == words[place]]] = tokenizer.mask_token_id
-    chosen = _chosen(model, rows, np.tile(ids, (len(places), 1)))
-    return float(chosen[np.arange(len(places)), places].sum())
-
-
-def prefer_right(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]]
-) -> dict[str, float]:
-    """The share of (right, wrong) pairs whose right sentence is the likelier, with Wilson's 95 % interval."""
-    wins = sum(
-        sentence_log_probability(model, tokenizer, right) > sentence_log_probability(model, tokenizer, wrong)
-        for right, wrong in pairs
-    )
-    low, high = wilson_interval(wins, len(pairs))
-    return {"accuracy": wins / len(pairs), "low": low, "high": high, "n": len(pairs)}
-
-
-def wilson_interval(successes: int, n: int, *, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    share = successes / n
-    centre = share + z**2 / (2 * n)
-    spread = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return float((centre - spread) / (1 + z**2 / n)), float((centre + spread) / (1 + z**2 / n))

@@ -12,7 +12,7 @@ from thinkalike.errors import UnknownName
 from thinkalike.systems import bundled
 from thinkalike.systems.bundled import bundle
 from thinkalike.systems.bundled.bundle import SAMPLE_BASELINES, WEIGHTS
-from thinkalike.systems.bundled.cards import render
+from training.cards import render
 
 ALL = bundled.names(revisions=True)
 MEGABYTE = 1_000_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -175,7 +174,9 @@ def _heads(streams: Streams, facts: Mapping[str, Mapping[str, float]]) -> dict[s
 
 
 def _points(
-    facts: Mapping[str, Any], within: Mapping[str, float], earlier: Mapping[str, Any]
+    facts: Mapping[str, Mapping[str, float]],
+    within: Mapping[str, float],
+    earlier: Mapping[str, Mapping[str, float]],
 ) -> pd.DataFrame:
     rows = [
         {"model": figures.short(name), "kind": "member", "within": within[name], **_size(facts[name])}

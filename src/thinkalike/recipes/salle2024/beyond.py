@@ -17,7 +17,11 @@ from thinkalike.labels import Floats
 from thinkalike.recipes.effects import effects_over
 from thinkalike.recipes.findings import Statement, decided
 from thinkalike.recipes.places import lacking
-from thinkalike.recipes.salle2024.controls import (
+from thinkalike.recipes.salle2024.measures import Effects, blocks_of, leaders, same_leaders
+from thinkalike.recipes.salle2024.observing import taus_of
+from thinkalike.recipes.salle2024.rules import BEYOND_RULES
+from thinkalike.recipes.salle2024.sets import NATURAL, NOT_FIRST, PAPER, UNTANGLED
+from thinkalike.recipes.salle2024.told_apart import (
     alike,
     nearer_without,
     other_positions,
@@ -27,10 +31,6 @@ from thinkalike.recipes.salle2024.controls import (
     second_seeds,
     trained_without,
 )
-from thinkalike.recipes.salle2024.measures import Effects, blocks_of, leaders, same_leaders
-from thinkalike.recipes.salle2024.observing import taus_of
-from thinkalike.recipes.salle2024.rules import BEYOND_RULES
-from thinkalike.recipes.salle2024.sets import NATURAL, NOT_FIRST, PAPER, UNTANGLED
 from thinkalike.recipes.salle2024.work import OF, Work
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed

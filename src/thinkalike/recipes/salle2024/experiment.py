@@ -13,13 +13,13 @@ from thinkalike.recipes.effect_chart import effect_figure
 from thinkalike.recipes.effects import effects_over
 from thinkalike.recipes.findings import Findings, Statement, Table, decided
 from thinkalike.recipes.places import lacking, require
-from thinkalike.recipes.salle2024.analyses import tried
-from thinkalike.recipes.salle2024.controls import first_seed
 from thinkalike.recipes.salle2024.measures import MEASURES
 from thinkalike.recipes.salle2024.observing import Observation
+from thinkalike.recipes.salle2024.other_analyses import tried
 from thinkalike.recipes.salle2024.rules import BEYOND_RULES, PAPER_RULES
 from thinkalike.recipes.salle2024.scales import SalleSettings
 from thinkalike.recipes.salle2024.sets import NATURAL, NOT_FIRST, PAPER, UNTANGLED
+from thinkalike.recipes.salle2024.told_apart import first_seed
 from thinkalike.recipes.salle2024.work import OF, Work
 from thinkalike.recipes.steps import Steps
 

@@ -16,7 +16,7 @@ from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.files import numbers
 from thinkalike.inference.weighted_tau import tau_matrix
 from thinkalike.labels import Floats, Row
-from thinkalike.pairs.distances import make_target
+from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
 from thinkalike.stimuli.table import Stimuli
@@ -89,7 +89,7 @@ def observe(
     }
 
 
-def rsa_between(systems: Sequence[Activations], n_items: int, distance: Any = "euclidean") -> Floats:
+def rsa_between(systems: Sequence[Activations], n_items: int, distance: DistanceLike = "euclidean") -> Floats:
     """Spearman's ρ of the distances between words, of every two layers."""
     pairs = Pairs.of(n_items, max_pairs=PAIRS, seed=0)
     ranks = np.stack(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import CautionWarning
-from thinkalike.comparison.compared_systems import System
+from thinkalike.comparison.compared_systems import GivenSystem
 from thinkalike.comparison.comparing import compare
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import StoreError
@@ -158,7 +158,7 @@ class Work:
         try:
             return Comparison.load(folder)
         except StoreError:  # not begun, or not finished
-            systems: dict[str, System] = {model: self.place(model) for model in self.cast.models}
+            systems: dict[str, GivenSystem] = {model: self.place(model) for model in self.cast.models}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CautionWarning)
                 return compare(systems, stimuli, out=folder, resamples=0, **self.encoding)

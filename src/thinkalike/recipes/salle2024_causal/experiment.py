@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from thinkalike.systems import bundled
 from thinkalike.systems.calling import frozen
 from thinkalike.systems.stack import layers_of
 from thinkalike.systems.system import open_system
-from thinkalike.types import Json, Tokenizer
+from thinkalike.types import Facts, Json, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -154,7 +154,7 @@ def measure(settings: CausalSettings, steps: Steps) -> pd.DataFrame:
     Columns: `model`, `set`, `layer`, `feature`, `importance`, `directions` (how many), and `loss`,
     `preference` and `right` each with ` own`, ` without` and ` random`.
     """
-    rows: list[Mapping[str, Any]] = []
+    rows: list[Facts] = []
     common = settings.only("features", "depths", "sentences", "length", "passages", "pairs", "seed")
     common |= {"text": content_digest(text_of(settings))}
     with progress("Sets", settings.sets * len(settings.models)) as bar:
