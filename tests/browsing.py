@@ -91,3 +91,15 @@ def each(browser: Any, selector: str, value: str) -> list[Any]:
     """An expression in `e`, for every element that a selector finds."""
     script = f"return [...document.querySelectorAll(arguments[0])].map((e) => {value})"
     return list(browser.execute_script(script, selector))
+
+
+def saved(page: Any, selector: str, kind: str) -> tuple[str, str]:
+    """Name and address of the file that a button offers."""
+    script = """
+        const done = arguments[2];
+        HTMLAnchorElement.prototype.click = function () { done([this.download, this.href]); };
+        const place = document.querySelector(arguments[0]).closest(".saved").querySelector(".save");
+        [...place.querySelectorAll("button")].find((b) => b.textContent === arguments[1]).click();
+    """
+    name, address = page.execute_async_script(script, selector, kind)
+    return name, address

@@ -159,6 +159,13 @@ class TestAWriteThatFails:
         with pytest.raises(StoreError, match=r"cannot be written .a part of the path is a file"):
             files.write_text("x", tmp_path / "file" / "x.txt")
 
+    def test_is_foreseen_before_the_work(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(StoreError, match=r"cannot be written .a part of the path is a file"):
+            files.try_place(tmp_path / "file" / "new" / "x.npz")
+        files.try_place(tmp_path / "new" / "folder" / "x.npz")
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
     def test_a_failure_to_tidy_up_hides_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

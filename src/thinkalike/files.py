@@ -19,6 +19,7 @@ import math
 import os
 import re
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -82,6 +83,15 @@ def write_bytes(data: bytes, path: Path) -> None:
 def write_text(text: str, path: Path) -> None:
     """Write a text file (UTF-8), whole or not at all; people read and change it, so it has no seal."""
     write_bytes(text.encode(), path)
+
+
+def try_place(path: Path | str) -> None:
+    """Before long work: raise what a file at `path` would meet at its end. Nothing stays of the trial."""
+    if not is_local(path):
+        return
+    with writing(path):
+        folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
+        tempfile.TemporaryFile(dir=folder).close()
 
 
 @contextmanager

@@ -229,6 +229,23 @@ def test_places_that_cannot_be(tmp_path: Path, arrays, capsys) -> None:
     assert "longer than a file's name can be" in refused(capsys, *short, tmp_path / ("x" * 400))
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fingerprint", "no-such-model", "--out"],
+        ["diff", "no-such-model", "no-such-model", "--out"],
+        ["profile", "no-such-model", "--figure"],
+        ["atlas", "report", "--out"],
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+    command: list[str], tmp_path: Path, capsys
+) -> None:
+    (tmp_path / "file").write_text("")
+    refusal = refused(capsys, *command, tmp_path / "file" / "x.html")
+    assert "cannot be written (a part of the path is a file, not a folder): name another place" in refusal
+
+
 def test_arrays_are_no_models(arrays, capsys) -> None:
     files, items = arrays
     for arguments in (["cka", *files, "--text", items], ["extract", files[0], "--stimuli", items]):

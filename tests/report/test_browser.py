@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.browsing import LAPTOP, PHONE, each, opened, requested, set_scheme, settled, started, text
+from tests.browsing import LAPTOP, PHONE, each, opened, requested, saved, set_scheme, settled, started, text
 from tests.waiting import until
 from thinkalike.charts.notebook import OfflineRenderer
 from thinkalike.charts.theme import DARK, LIGHT, themed
@@ -438,18 +438,6 @@ def test_a_touch_on_a_term_explains_it(page: Any) -> None:
     page.execute_script("document.querySelector('.answer .term').click()")
     (note,) = page.execute_script(shown)
     assert note.startswith("features Properties of what the systems were shown")
-
-
-def saved(page: Any, selector: str, kind: str) -> tuple[str, str]:
-    """Name and address of the file that a button offers."""
-    script = """
-        const done = arguments[2];
-        HTMLAnchorElement.prototype.click = function () { done([this.download, this.href]); };
-        const place = document.querySelector(arguments[0]).closest(".saved").querySelector(".save");
-        [...place.querySelectorAll("button")].find((b) => b.textContent === arguments[1]).click();
-    """
-    name, address = page.execute_async_script(script, selector, kind)
-    return name, address
 
 
 def test_every_chart_and_every_table_can_be_saved(page: Any) -> None:

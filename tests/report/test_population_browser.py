@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import re
+import struct
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 
 import thinkalike as ta
-from tests.browsing import LAPTOP, PHONE, each, set_scheme, started
+from tests.browsing import LAPTOP, PHONE, each, saved, set_scheme, started
 from thinkalike.report.population_page import write_population
 
 pytestmark = pytest.mark.browser
@@ -51,7 +56,7 @@ def test_nothing_runs_out_of_the_side(
 @pytest.mark.parametrize("size", [LAPTOP, PHONE])
 def test_no_name_on_the_map_touches_another(browser: Any, population: str, size: tuple[int, int]) -> None:
     shown(browser, population, size)
-    boxes = each(browser, "#map-drawing text", BOX)
+    boxes = each(browser, "#map-drawing > text", BOX)
     assert len(boxes) >= 12  # of 15: those without room are told on touch
     for (left, top, right, bottom), other in combinations(boxes, 2):
         apart = right <= other[0] or other[2] <= left or bottom <= other[1] + 3 or other[3] <= top + 3
@@ -61,8 +66,47 @@ def test_no_name_on_the_map_touches_another(browser: Any, population: str, size:
 def test_the_answer_is_seen_first(browser: Any, population: str) -> None:
     shown(browser, population, LAPTOP)
     bottoms = each(browser, ".answer p, .answer dd", "e.getBoundingClientRect().bottom")
-    assert len(bottoms) == 4
+    assert len(bottoms) == 5
     assert max(bottoms) < LAPTOP[1]
+
+
+def test_every_drawing_and_every_table_can_be_saved(browser: Any, population: str) -> None:
+    shown(browser, population, LAPTOP)
+    drawings = {
+        "#map-drawing": "map-of-the-models",
+        "#tree-drawing": "tree-of-the-models",
+        "#pair-drawing": "layers-of-one-model",
+        "#pair-profile": "shares-of-the-features",
+    }
+    for selector, name in drawings.items():
+        file, address = saved(browser, selector, "SVG")
+        assert file.startswith(name)
+        assert file.endswith(".svg")
+        drawing = ElementTree.fromstring(unquote(address.split(",", 1)[1]))
+        texts = list(drawing.iter("{http://www.w3.org/2000/svg}text"))
+        assert texts
+        assert all("var(" not in e.get("style", "") and "fill: rgb" in e.get("style", "") for e in texts)
+        file, address = saved(browser, selector, "PNG")
+        width, height = struct.unpack(">II", base64.b64decode(address.split(",", 1)[1])[16:24])
+        assert width == 3 * int(float(drawing.get("width", "0")))
+        assert height > 0
+    legend = {e.text for e in ElementTree.fromstring(svg(browser, "#map-drawing")).iter() if e.text}
+    assert set(ta.Atlas().facts()["family"]) <= legend  # what the colours mean is part of the file
+    assert saved(browser, "#matrix-drawing", "PNG")[0] == "distances-between-all-models.png"
+    for section in ("neighbours", "why"):
+        assert len(unquote(saved(browser, f"#{section} table", "CSV")[1]).split("\r\n")) > 5
+
+
+def svg(browser: Any, selector: str) -> str:
+    return unquote(saved(browser, selector, "SVG")[1].split(",", 1)[1])
+
+
+def test_in_print_no_page_is_half_empty(browser: Any, population: str) -> None:
+    shown(browser, population, LAPTOP)
+    for name, (width, height) in {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}.items():
+        settings = {"printBackground": True, "paperWidth": width, "paperHeight": height}
+        pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", settings)["data"])
+        assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 3, name
 
 
 def test_one_click_leads_to_the_page_of_any_pair(browser: Any, population: str) -> None:

@@ -75,7 +75,9 @@ def test_the_answer_names_the_nearest_and_what_goes_with_distance() -> None:
     assert said["How sure is that?"] == "With other sentences m0 and m1 stand together in 79 of 100 draws."
     assert said["Why?"].startswith("Models alike in size are nearer to one another")
     assert "colour" not in said["Why?"]
-    assert "What would change it?" not in said  # the facts were told apart
+    # The facts were told apart, so nothing more is needed for them.
+    assert said["What would change it?"].startswith("By geometry, which knows no features")
+    assert said["What next?"].startswith("See what m0 and m1 care about")
 
 
 def test_a_fact_by_itself_is_corrected_for_the_number_of_facts() -> None:
@@ -108,7 +110,7 @@ def test_the_answer_without_facts_or_draws() -> None:
     assert said["Who is alike?"] == "a and b are the most alike, b and c the least."
     assert said["Why?"].startswith("Not asked")
     assert said["How sure is that?"] == "This distance was not drawn again with other sentences."
-    assert "What would change it?" not in said
+    assert said["What would change it?"] == "By features other models may come first (--by features)."
     unsure = ModelTree("rsa", ("a", "b", "c"), np.zeros((2, 4)), np.array([0.2, 1.0]))
     assert (
         "another pair may well come first"

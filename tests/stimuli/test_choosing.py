@@ -77,6 +77,11 @@ def test_names_that_are_none(table: pd.DataFrame | Path) -> None:
         Stimuli.from_table(table, features=[])
     with pytest.raises(InvalidInput, match=r"drop='size' is one name: give a list of names, drop=\['size'\]"):
         Stimuli.from_table(table, drop="size")
+    for option in ({"features": ["size", "rank", "size"]}, {"drop": ["size", "size"]}):
+        with pytest.raises(InvalidInput, match="names 'size' twice: name each feature once"):
+            Stimuli.from_table(table, **option)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="names 'size' twice: name each feature once"):
+            Stimuli.from_table(table).choose(**option)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="'colour' is numeric but the value is 'red'"):
         Stimuli.from_table(table).choose(kinds={"colour": "numeric"})
 

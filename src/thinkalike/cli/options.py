@@ -68,12 +68,22 @@ def _address(value: Path | str | None) -> Path | str | None:
     return value if isinstance(value, str) else addresses.place(value)
 
 
+def _file(value: Path | str | None) -> Path | str | None:
+    """A file that is written last: whether it can be is tried first."""
+    found = _address(value)
+    if found is not None:
+        from thinkalike.files import try_place
+
+        try_place(found)
+    return found
+
+
 def _beginning(value: Path | None) -> Path | str | None:
     if value is not None and not value.name:
         raise InvalidInput(
             f"Got {str(value)!r} as the beginning of names of files: give one, such as runs/mine."
         )
-    return _address(value)
+    return _file(value)
 
 
 def _source(value: Path | None) -> Path | None:
@@ -83,13 +93,13 @@ def _source(value: Path | None) -> Path | None:
 def _figure(value: Path | None) -> Path | None:
     if value is not None and value.suffix.lower() not in FIGURES:
         raise InvalidInput(f"{value} ends in {value.suffix!r}: figures are drawn as {', '.join(FIGURES)}.")
-    return _address(value)  # type: ignore[return-value]
+    return _file(value)  # type: ignore[return-value]
 
 
 def _page(value: Path | None) -> Path | None:
     if value is not None and value.suffix.lower() != ".html":
         raise InvalidInput(f"{value} ends in {value.suffix!r}: a page is written as .html.")
-    return _address(value)  # type: ignore[return-value]
+    return _file(value)  # type: ignore[return-value]
 
 
 def run_directory(help: str, **more: Any) -> object:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from thinkalike.labels import Floats
-from thinkalike.populations.between_models import Distances
+from thinkalike.populations.between_models import FEATURES, Distances
 from thinkalike.populations.model_trees import ModelTree
 from thinkalike.populations.why import Why
 from thinkalike.wording import listed, readable
 
+RSA = "rsa"
 LEVEL = 0.05
 MOST_FACTS = 3
 
@@ -17,16 +18,13 @@ MOST_FACTS = 3
 def population_answer(found: Distances, tree: ModelTree, reasons: Why | None) -> list[tuple[str, str]]:
     """Questions with their answers, the most important first."""
     near, far = _extremes(found)
-    said = [
+    return [
         ("Who is alike?", f"{listed(near)} are the most alike, {listed(far)} the least."),
         ("Why?", why_in_words(reasons)),
         ("How sure is that?", _sure(near, float(tree.support[0]))),  # the first fork joins the nearest two
+        ("What would change it?", _otherwise(found.by, reasons)),
+        ("What next?", f"See what {listed(near)} care about, layer by layer: click their cell below."),
     ]
-    if reasons is not None and not _named(reasons, reasons.q):
-        said.append(
-            ("What would change it?", "More models: here many facts come together, and cannot be told apart.")
-        )
-    return said
 
 
 def stress_in_words(stress: float) -> str:
@@ -56,6 +54,14 @@ def why_in_words(reasons: Why | None) -> str:
     if alone:
         return f"Models alike in {listed(alone)} are nearer, but the other facts may be the reason."
     return "No fact about them was found to go with how alike they are."
+
+
+def _otherwise(by: str, reasons: Why | None) -> str:
+    if reasons is not None and not _named(reasons, reasons.q):
+        return "More models: here many facts come together, and cannot be told apart."
+    if by == RSA:
+        return f"By features other models may come first (--by {FEATURES})."
+    return f"By geometry, which knows no features, other models may come first (--by {RSA})."
 
 
 def _named(reasons: Why, q: Floats) -> list[str]:

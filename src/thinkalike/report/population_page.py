@@ -27,6 +27,7 @@ from thinkalike.report.population_answer import population_answer, stress_in_wor
 from thinkalike.types import Json
 from thinkalike.wording import readable
 
+SCRIPTS = ("population.js", "downloads.js")
 FEWEST_MODELS = 3
 MOST_LEVELS = 9
 """A fact with more different values has no colours of its own"""
@@ -95,7 +96,7 @@ def render_population(
         reasons=None if reasons is None else _reasons(reasons),
         left_out={} if reasons is None else reasons.left_out,
         css=asset("report.css"),
-        js=asset("population.js"),
+        js="".join(map(asset, SCRIPTS)),
         css_variables=css_variables,
         themes=THEMES,
         font=FONT,

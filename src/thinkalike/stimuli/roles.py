@@ -82,8 +82,11 @@ def chosen_features(
     for option, given in (("features", features), ("drop", drop)):
         if isinstance(given, str):
             raise InvalidInput(f"{option}={given!r} is one name: give a list of names, {option}=[{given!r}].")
+        twice = next((name for k, name in enumerate(given) if name in given[:k]), None)
+        if twice is not None:
+            raise InvalidInput(f"{place}: {option} names {twice!r} twice: name each feature once.")
     require_features([*features, *drop], known, place)
-    names = [name for name in dict.fromkeys(features) if name not in drop]
+    names = [name for name in features if name not in drop]
     if known and not names:
         raise InvalidInput(f"{place}: no feature is left of {listed(features or known)}: keep at least one.")
     return names

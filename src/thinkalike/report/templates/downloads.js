@@ -57,6 +57,38 @@ const Downloads = (() => {
   }
   document.querySelectorAll(".chart, [data-figure]").forEach(chart);
 
+  // A drawing of the page's own, with the looks that the page gives it.
+  const LOOKS = ["fill", "stroke", "stroke-width", "opacity", "paint-order", "text-anchor", "font-family", "font-size", "font-weight"];
+  const surface = () => getComputedStyle(document.documentElement).getPropertyValue("--surface");
+  function standing(drawing) {
+    const copy = drawing.cloneNode(true), parts = [drawing, ...drawing.querySelectorAll("*")];
+    [copy, ...copy.querySelectorAll("*")].forEach((part, k) => {
+      const looks = getComputedStyle(parts[k]);
+      part.setAttribute("style", LOOKS.map((look) => `${look}: ${looks.getPropertyValue(look)}`).join("; "));
+    });
+    copy.style.background = surface();
+    return new XMLSerializer().serializeToString(copy);
+  }
+
+  async function pixels(drawing) {
+    const image = new Image(), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standing(drawing))}`;
+    await image.decode();
+    [canvas.width, canvas.height] = [image.width * SHARPNESS, image.height * SHARPNESS];
+    pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return canvas.toDataURL("image/png");
+  }
+
+  for (const drawing of document.querySelectorAll("svg.population, canvas.population")) {
+    const title = drawing.getAttribute("aria-label"), name = plain(title);
+    const png = (address) => save(address, `${name}.png`);
+    offer(drawing, title, drawing.matches("canvas") ? { PNG: () => png(drawing.toDataURL("image/png")) } : {
+      SVG: () => text("image/svg+xml", standing(drawing), `${name}.svg`),
+      PNG: () => pixels(drawing).then(png),
+      PDF: () => print(standing(drawing)),
+    });
+  }
+
   // A cell that a spreadsheet would take for a formula is kept from that by a quotation mark.
   const cell = (text) => `"${text.trim().replace(/^[=+@]/, "'$&").replaceAll('"', '""')}"`;
   for (const table of document.querySelectorAll("main table")) {

@@ -31,9 +31,28 @@ function room(drawing, most) {
 
 function sized(drawing, width, height) {
   drawing.replaceChildren();
+  reaching(drawing, width, height);
+}
+
+function reaching(drawing, width, height) {
   drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
   drawing.setAttribute("width", width);
   drawing.setAttribute("height", height);
+}
+
+// Colours and what they stand for, in rows below `top`, so that they are part of what is saved; where they end.
+function keys(drawing, entries, wide, top) {
+  const group = mark(drawing, "g", { class: "keys" });
+  let x = 0, y = top;
+  entries.forEach(([fill, name]) => {
+    const key = mark(group, "rect", { width: 10, height: 10, rx: 5 }), text = mark(group, "text", {}, name);
+    const long = 15 + text.getComputedTextLength();
+    if (x > 0 && x + long > wide) [x, y] = [0, y + 18];
+    key.style.fill = fill;
+    [[key, x, y], [text, x + 15, y + 9]].forEach(([one, left, base]) => { one.setAttribute("x", left); one.setAttribute("y", base); });
+    x += long + 16;
+  });
+  return entries.length ? y + 18 : top;
 }
 
 // How far the map goes from its middle: to its points with some room, and to the ends of the shades, within reason.
@@ -69,13 +88,8 @@ function drawMap() {
     point.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(k); });
   });
   names(drawing, points, n > FEW ? [own, ...nearest(own, 5)] : DATA.names.map((_, k) => k), size);
-  byId("legend").replaceChildren(...levels(fact).map((level, k) => {
-    const made = document.createElement("span"), key = document.createElement("i");
-    made.className = "chip";
-    key.style.background = `var(--feature-${k})`;
-    made.append(key, level);
-    return made;
-  }));
+  const bottom = keys(drawing, levels(fact).map((level, k) => [`var(--feature-${k})`, level]), size, size + 8);
+  reaching(drawing, size, bottom);
 }
 
 // Names beside their points, where they meet no other name and no point; the rest are told on touch.
@@ -226,26 +240,21 @@ function shares(k) {
 function drawProfiles(a, b) {
   const drawing = byId("pair-profile"), both = [shares(a), shares(b)], row = 30, whole = room(drawing, 560);
   const order = DATA.features.map((_, f) => f).sort((f, g) => both[0][g] + both[1][g] - both[0][f] - both[1][f]);
-  sized(drawing, whole, order.length * row + 6);
+  sized(drawing, whole, 0);
+  const start = keys(drawing, [a, b].map((k, which) => [`var(--feature-${which})`, DATA.names[k]]), whole, 2) + 6;
+  reaching(drawing, whole, start + order.length * row + 6);
   const labels = order.map((f) => mark(drawing, "text", { "text-anchor": "end" }, DATA.features[f]));
   const left = 8 + Math.max(...labels.map((one) => one.getComputedTextLength())), long = whole - left - 44;
   const top = Math.max(1e-9, ...both.flat());
   order.forEach((f, place) => {
     labels[place].setAttribute("x", left - 6);
-    labels[place].setAttribute("y", place * row + 17);
+    labels[place].setAttribute("y", start + place * row + 17);
     both.forEach((values, which) => {
-      const width = Math.max(1, (values[f] / top) * long), y = place * row + 2 + which * 11;
+      const width = Math.max(1, (values[f] / top) * long), y = start + place * row + 2 + which * 11;
       mark(drawing, "rect", { x: left, y, width, height: 10 }).style.fill = `var(--feature-${which})`;
       mark(drawing, "text", { x: left + width + 4, y: y + 9 }, `${Math.round(100 * values[f])} %`);
     });
   });
-  byId("pair-profile-key").replaceChildren(...[a, b].map((k, which) => {
-    const made = document.createElement("span"), key = document.createElement("i");
-    key.className = "key";
-    key.style.background = `var(--feature-${which})`;
-    made.append(key, DATA.names[k]);
-    return made;
-  }));
 }
 
 function sayPair(a, b, taus) {
@@ -344,6 +353,7 @@ function drawAll() {
 let wide = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; drawAll(); } });
 DARK.addEventListener("change", drawAll);
+matchMedia("print").addEventListener("change", drawMatrix); // on paper a canvas too is in light colours
 document.body.classList.toggle("crowded", DATA.names.length > FEW);
 showNearest();
 addressed();
