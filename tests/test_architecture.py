@@ -33,6 +33,7 @@ ORDER = [
     "registry",
     "labels",
     "wording",
+    "many_tests",
     "charts",
     "stimuli",
     "systems",

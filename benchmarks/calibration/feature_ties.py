@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.calibration.claims import Claim, Simulation
-from benchmarks.calibration.feature_worlds import TIES, RangeWorld, Sample, samples, taus
+from benchmarks.calibration.claims import Claim, Simulation, error_of_sets
+from benchmarks.calibration.feature_worlds import SAMPLES_EACH, TIES, RangeWorld, Sample, samples, taus
 from thinkalike.comparison.cautions import CautionWarning
 
 EQUAL = 0.02
@@ -27,6 +27,8 @@ class Judged:
     """By how much it is truly ahead"""
     tied: bool
     sample: int
+    set: int
+    """The set of systems that the sample is of: they have one shift in all samples"""
 
 
 def judged(sample: Sample, number: int) -> list[Judged]:
@@ -35,7 +37,7 @@ def judged(sample: Sample, number: int) -> list[Judged]:
     blocks = [b for b in taus(sample.made).blocks if b.a != b.b]
     best = max(blocks, key=lambda block: block.mean)
     return [
-        Judged(truth[best.a, best.b] - truth[block.a, block.b], block.is_tied, number)
+        Judged(truth[best.a, best.b] - truth[block.a, block.b], block.is_tied, number, number // SAMPLES_EACH)
         for block in blocks
         if block is not best
     ]
@@ -71,8 +73,10 @@ def _claim(
     """`n` counts samples, of which one may have several cases; nothing where there are none."""
     if not cases:
         return []
-    share = float(np.mean([case.tied != told_apart for case in cases]))
-    return [Claim(name, world, *goal, share, len({case.sample for case in cases}))]
+    right = [float(case.tied != told_apart) for case in cases]
+    error = error_of_sets(right, [case.set for case in cases])
+    n_samples = len({case.sample for case in cases})
+    return [Claim(name, world, *goal, float(np.mean(right)), n_samples, error_of_sets=error)]
 
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {

@@ -11,6 +11,11 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def q_text(q: float) -> str:
+    """p corrected for the number of tests."""
+    return p_text(q).replace("p", "q", 1)
+
+
 def p_text(p: float) -> str:
     """`p = 0.03`, `p < 0.0001`."""
     if math.isnan(p):

@@ -12,7 +12,7 @@ import pytest
 from thinkalike.errors import InvalidInput
 from thinkalike.stitching import StitchResult
 
-PARAGRAPHS = [f"Paragraph {k} says that the old woman sings of {k * 7} princes." for k in range(40)]
+PARAGRAPHS = [f"Paragraph {k} says that the old woman sings of {k * 7} princes." for k in range(60)]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import rankdata, spearmanr, ttest_1samp, weightedtau
+from scipy.stats import false_discovery_control, rankdata, spearmanr, ttest_1samp, weightedtau
 from scipy.stats import t as student
 
 import thinkalike as ta
@@ -79,6 +79,7 @@ class TestScores:
         assert table.loc["good:late", "low"] > 0
         assert table.loc["good:late", "score"] < table.loc["good:late", "ceiling_upper"]
         assert (table["p_both"] == table[["p_subjects", "p_items"]].max(axis=1)).all()
+        np.testing.assert_allclose(table["q_both"], false_discovery_control(table["p_both"]))
 
     @pytest.mark.parametrize("measure", ["mutual-knn", "procrustes", "cka-biased", "rsa"])
     def test_p_over_subjects_is_held_against_chance_and_not_against_0(self, measure: str) -> None:

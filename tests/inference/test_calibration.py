@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from benchmarks.calibration import __main__ as calibration
 from benchmarks.calibration.claims import Claim, claims_of, error_of_sets, parts_of
+from benchmarks.calibration.structure import known_centres
 from benchmarks.calibration.worlds import shown
 
 SMALL = (
@@ -21,6 +24,7 @@ SMALL = (
     "blocks-planted",
     "subjects-level",
     "stitching-penalties",
+    "subjects-coverage-by-features",
 )
 
 
@@ -32,6 +36,21 @@ def test_a_simulation_makes_claims(name: str) -> None:
         claims = claims_of(simulate(2, 0))
         assert claims
         assert all(0 <= claim.found <= 1 and claim.n == 2 for claim in claims)
+
+
+def test_whoever_knows_the_centres_is_right_as_often_as_integrals_say() -> None:
+    """All ten of one group must come before all ten of the other, along the way between the centres."""
+    n, apart, each = 100, 4.0, 10
+    found = [claim.found for claim in known_centres(n, 0, each=each, apart=apart, goal=(0.0, 1.0))]
+    exact = (
+        norm.cdf(apart / 2) ** (2 * each),
+        quad(lambda x: each * norm.pdf(x) * norm.cdf(x) ** (each - 1) * norm.sf(x - apart) ** each, -9, 13)[
+            0
+        ],
+    )
+    for share, expected in zip(found[:2], exact, strict=True):
+        assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / n)
+    assert found[2] <= found[1]
 
 
 def test_a_full_run_replaces_its_own_rows_only(places: Path) -> None:

@@ -98,6 +98,23 @@ def test_ranges_are_those_of_the_jackknife() -> None:
     assert block.high == pytest.approx(float(jackknife_range(block.mean, means, scale="correlation").high))
 
 
+def test_equal_layers_have_a_range_of_no_width() -> None:
+    """Of a layer and itself, and of its copy: on the scale of artanh rounding alone made it −1 to 1."""
+    layers = [*LAYERS[:2], LAYERS[1].copy()]
+    rows = [("a", 0), ("a", 1), ("b", 0)]
+    plan = plan_sentences(SENTENCES, 28, permutations=0)
+    for measure in ("rsa", "cka"):
+        without = plan.left_out(measure, layers)
+        assert without is not None
+        values = get_measure(measure).matrix(layers)
+        cells, _ = geometry_tests(values, rows, left_out=without.values)
+        assert cells.low is not None
+        assert cells.high is not None
+        for i, j in ((0, 0), (1, 1), (1, 2), (2, 1)):
+            assert (cells.low[i, j], cells.high[i, j]) == (1.0, 1.0)
+        assert cells.low[0, 1] < values[0, 1] < cells.high[0, 1]
+
+
 def test_layers_without_a_value_are_left_out() -> None:
     values, null = made()
     values[0] = values[:, 0] = np.nan

@@ -173,7 +173,7 @@ class TestWorkshop:
 
 def losses(own: dict[str, float], table: dict[tuple[str, str], float]) -> Losses:
     """The same in all documents: ranges are points."""
-    counts = np.full(8, 10.0)
+    counts = np.full(12, 10.0)
     made = Losses(counts, "documents", resamples=50)
     made.own.update({name: value * counts for name, value in own.items()})
     made.stitched.update({pair: value * counts for pair, value in table.items()})

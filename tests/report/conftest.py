@@ -182,6 +182,7 @@ def plant_comparison(
                 b="rsa",
                 rho=float(spearmanr(tau[upper], rsa[upper]).statistic),
                 p_smooth=0.012,
+                q_smooth=0.012,
                 expected=0.35,
                 rho_between=0.41,
                 n_surrogates=199,

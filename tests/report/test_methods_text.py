@@ -111,10 +111,13 @@ class TestGroups:
         assert "Chance is" not in text
         assert "jackknife" not in text
         assert "Nili" not in text
+        assert "Benjamini" not in text
         alone = ta.methods_text(ta.compare_with_group(self.PEOPLE[:1], self.MODELS, permutations=19))
         assert "One subject was measured" in alone
         assert "Noise ceilings" not in alone
         assert "The larger of the two p" not in alone
+        assert "p was corrected for all layers and regions (Benjamini and Hochberg 1995)." in alone
+        assert "Controlling the false discovery rate" in alone
 
     def test_by_features_in_regions(self) -> None:
         people = {f"s{k}": {"V1": X, "V2": X[::-1]} for k, X in enumerate(self.PEOPLE)}

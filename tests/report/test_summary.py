@@ -143,7 +143,7 @@ def test_agreement_stands_beside_what_smoothness_gives(planted: Comparison) -> N
     assert sentence == (
         "The matrices of weighted τ and ρ (RSA) order the pairs of layers alike at ρ = 0.49, ρ = 0.41 "
         "between systems only. Layers that change as smoothly, but have nothing to do with each other, "
-        "give 0.35 on average (p = 0.012)."
+        "give 0.35 on average (q = 0.012)."
     )
 
 

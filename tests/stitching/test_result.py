@@ -67,8 +67,7 @@ def test_penalties_floors_and_ceilings_by_hand(make_result):
     np.testing.assert_allclose(frame["accuracy_drop"], [2 / 6, 2 / 6])
     np.testing.assert_allclose(frame["floor"], [0.6 / 6, 0.6 / 6])
     np.testing.assert_allclose(frame["ceiling"], [np.nan, 12 / 6])
-    assert (frame["low"] <= frame["penalty"]).all()
-    assert (frame["penalty"] <= frame["high"]).all()
+    assert frame[["low", "high"]].isna().all(axis=None)  # of two documents
     names = result.to_frame(roles=True).set_index("role")["bottom"]
     assert names.to_dict() == {"pair": "a", "self": "b", "untrained": "a:untrained"}
     np.testing.assert_array_equal(result.excess(1, 2), [1.0, 2.0])

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, ModelError, StoreError, UnknownName
 from thinkalike.stitching import LabelledTexts, StitchResult, asymmetry, mean_asymmetry, stitch
-from thinkalike.stitching.statistics import expanded_tail
+from thinkalike.stitching.statistics import ratio_interval
 
 SMALL = {"length": 32, "resamples": 200}
 
@@ -195,14 +195,11 @@ def test_both_ways_and_a_paired_test(two, documents, tokenizer):
     assert table["p"].between(0, 1).all()
     mean = mean_asymmetry(there, back, resamples=500)
     assert mean["difference"] == pytest.approx(table["difference"].mean())
-    # One unit's weight in the mean over layers: resampling by hand, with the same draws, gives the interval.
+    # A unit's weight is its mean over the layers.
     per_unit = np.mean([there.excess(a, b) - back.excess(b, a) for a in range(3) for b in range(3)], axis=0)
-    draws = np.random.default_rng(0).multinomial(
-        len(per_unit), np.full(len(per_unit), 1 / len(per_unit)), size=500
-    )
-    tail = expanded_tail(len(per_unit))
-    ends = np.quantile([(d @ per_unit) / (d @ there.counts) for d in draws], [tail, 1 - tail])
-    np.testing.assert_allclose([mean["low"], mean["high"]], ends)
+    found = ratio_interval(per_unit[None], there.counts, resamples=500, seed=0)
+    ends = [float(one[0]) for one in (found.low, found.high, found.p)]
+    assert [mean["low"], mean["high"], mean["p"]] == pytest.approx(ends)
     with pytest.raises(InvalidInput, match="are not the two ways of one pair"):
         asymmetry(there, there)
     other = stitch(*two[::-1], documents, names=("b", "a"), **options | {"seed": 5})

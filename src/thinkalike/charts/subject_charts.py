@@ -9,7 +9,7 @@ import pandas as pd
 
 from thinkalike.charts.theme import LIGHT, Theme, layered
 
-TOOLTIP = ("score", "low", "high", "chance", "ceiling_lower", "ceiling_upper", "p_both")
+TOOLTIP = ("score", "low", "high", "chance", "ceiling_lower", "ceiling_upper", "q_both")
 
 
 def scores_of_models(
@@ -25,7 +25,7 @@ def scores_of_models(
 
     Parameters
     ----------
-    data : rows of `model`, `score`, `low`, `high`, `chance`, `ceiling_lower`, `ceiling_upper`, `p_both`.
+    data : rows of `model`, `score`, `low`, `high`, `chance`, `ceiling_lower`, `ceiling_upper`, `q_both`.
     subjects : rows of `model`, `score`, one for each subject.
     """
     x = alt.X("model:N", sort=list(models), title=None, axis=alt.Axis(labelAngle=-40, labelLimit=160))

@@ -188,11 +188,11 @@ def _show(found: GroupComparison, over: str, *, clusters: bool) -> None:
             _range(row, "score"),
             f"{number(row['ceiling_lower'])} to {number(row['ceiling_upper'])}",
             number(row["chance"]),
-            "–" if isnan(row["p_both"]) else f"{row['p_both']:.2g}",
+            "–" if isnan(row["q_both"]) else f"{row['q_both']:.2g}",
         ]
         for _, row in found.table(over=over).iterrows()
     ]
-    columns = ("region", "model", f"{found.measure} (95 % over {over})", "ceilings", "chance", "p over both")
+    columns = ("region", "model", f"{found.measure} (95 % over {over})", "ceilings", "chance", "q over both")
     title = f"{len(found.subjects)} subjects, {found.n_items} items"
     show_table(columns, rows, names=("region", "model"), title=title)
     typer.echo(f"Ceilings: {found.settings['ceilings']}.")

@@ -305,20 +305,29 @@ def _close(results: Sequence[StitchResult], two_ways: str, folder: Path) -> None
                 [
                     f"{row['layer_bottom']} → {row['layer_top']}",
                     f"{row['penalty']:.3f}",
-                    f"{low:.3f} … {high:.3f}",
+                    "–" if isnan(low) else f"{low:.3f} … {high:.3f}",
                     *("–" if isnan(row[name]) else f"{row[name]:.3f}" for name in ("floor", "ceiling")),
                     f"{row['accuracy_drop']:.1%}",
                     f"{row['outside']:.0%}",
                 ]
             )
         show_table(columns, rows, names=("layers",), console=console)
-        notes = [*result.cautions, *_depth_note(result)]
+        notes = [*result.cautions, *_range_note(result), *_depth_note(result)]
         if len(shown) < len(frame):
             notes.insert(0, f"The cheapest 10 of {len(frame)} pairs of layers.")
         show_notes(notes, console)
     if two_ways:
         typer.echo("\n" + fill(two_ways, console.width, break_on_hyphens=False))
     typer.echo(f"\nTables and figures: {folder}")
+
+
+def _range_note(result: StitchResult) -> list[str]:
+    from thinkalike.stitching.statistics import why_no_range
+
+    name = "drop_low" if result.task == "classification" else "low"
+    if why_no_range(len(result.counts), result.unit) or not result.to_frame()[name].isna().any():
+        return []
+    return [f"– for a range: too few of the {result.unit} differ from the rest to tell one."]
 
 
 def _depth_note(result: StitchResult) -> list[str]:

@@ -24,7 +24,7 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.comparison.trajectories import block_means, trajectory_distances
-from thinkalike.inference.agreement import agreement, beside_untrained
+from thinkalike.inference.agreement import agreement, beside_untrained, corrected_for_matrices
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.halves import AcrossHalves
@@ -90,9 +90,11 @@ def assemble(
     kept = features.settings["features"]
     importance = stacked_importance(profiles, kept)
     named = {profile.system: profile for profile in profiles}
-    agreements = tuple(
-        agreement(a, _alike(matrices[a]), b, _alike(matrices[b]), features.rows, seed=seed)
-        for a, b in combinations(matrices, 2)
+    agreements = corrected_for_matrices(
+        [
+            agreement(a, _alike(matrices[a]), b, _alike(matrices[b]), features.rows, seed=seed)
+            for a, b in combinations(matrices, 2)
+        ]
     )
     if untrained and set(untrained) == set(named):  # copies of some of the systems are no match for all
         copies = [(one.values, other.values) for one, other in drawn]

@@ -25,10 +25,11 @@ from thinkalike.inference.over_subjects import (
     spread_of_noise,
 )
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
+from thinkalike.many_tests import corrected
 from thinkalike.measures import MEASURES
 from thinkalike.saving import KeptFolder
 from thinkalike.types import Facts, Json
-from thinkalike.wording import listed, number, p_text
+from thinkalike.wording import listed, number, q_text
 
 if TYPE_CHECKING:
     import altair as alt
@@ -122,10 +123,14 @@ class GroupComparison(KeptFolder):
             said = [f"{number(row['score'])} ({number(row['low'])} to {number(row['high'])})"]
             said += [f"chance {number(row['chance'])}"] if np.isfinite(row["chance"]) else []
             said += [f"ceilings {number(row['ceiling_lower'])} to {number(row['ceiling_upper'])}"]
-            yield f"  {row['region']} · {row['model']}: {', '.join([*said, p_text(row['p_both'])])}"
+            said += [q_text(row["q_both"])] if np.isfinite(row["q_both"]) else []
+            yield f"  {row['region']} · {row['model']}: {', '.join(said)}"
         if len(rows) > MOST_LINES:
             yield f"  … and {len(rows) - MOST_LINES} more in table()"
-        yield f"Ranges of 95 % over {RANGES_OVER[over]}; p is the larger of those over subjects and items."
+        yield (
+            f"Ranges of 95 % over {RANGES_OVER[over]}. q: the larger of p over subjects and over items, "
+            "corrected for the number of lines (Benjamini–Hochberg)."
+        )
         yield f"Ceilings: {self.settings['ceilings']}."
         yield from self.cautions()
 
@@ -201,6 +206,8 @@ class GroupComparison(KeptFolder):
     def table(self, *, over: str = BOTH) -> pd.DataFrame:
         """A row per region and layer: the mean score with its range, ceilings, and p over both and each.
 
+        `q_both` is `p_both` corrected for the number of rows (Benjamini and Hochberg).
+
         Parameters
         ----------
         over : {"both", "subjects", "items"}
@@ -212,6 +219,7 @@ class GroupComparison(KeptFolder):
         if over == "subjects" or self.has_item_ranges:
             low, high = self._range(mean, over)
         p_subjects = p_over_subjects(self.above)
+        p_both = np.maximum(p_subjects, self.p_items).ravel()
         columns = {
             "region": np.repeat(np.array(self.regions, dtype=object), len(self.rows)),
             "model": [row_name(row) for row in self.rows] * len(self.regions),
@@ -223,7 +231,8 @@ class GroupComparison(KeptFolder):
             "ceiling_upper": self.ceiling_upper.ravel(),
             "p_subjects": p_subjects.ravel(),
             "p_items": self.p_items.ravel(),
-            "p_both": np.maximum(p_subjects, self.p_items).ravel(),
+            "p_both": p_both,
+            "q_both": corrected(p_both),
         }
         return pd.DataFrame(columns)
 

@@ -21,7 +21,7 @@ from thinkalike.comparison.robustness import Robustness
 from thinkalike.comparison.similarity_matrix import FEATURES, OF_CELLS, SimilarityMatrix
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.files import numbers, read_json, read_table, reading, write_json, write_tables
-from thinkalike.inference.agreement import Agreement
+from thinkalike.inference.agreement import Agreement, corrected_for_matrices
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.weighted_tau import contribution_matrix
@@ -147,7 +147,7 @@ def read_results(
         matrices=matrices,
         contributions=contribution_matrix(stacked_importance(list(profiles.values()), kept)),
         explained_share=_square(found["similarity-rsa"], "explained_share", len(rows)),
-        agreements=tuple(_record(Agreement, a) for a in results["agreements"]),
+        agreements=corrected_for_matrices([_record(Agreement, a) for a in results["agreements"]]),
         layer_maps=_layer_maps(found["layer-maps"], rows, results["stress"]),
         word_maps=_word_maps(found.get("word-maps"), rows, results["word_maps"]),
         trajectories=_trajectories(results["trajectories"]),

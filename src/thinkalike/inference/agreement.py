@@ -22,6 +22,7 @@ from scipy.fft import dct, idct
 from scipy.stats import rankdata
 
 from thinkalike.labels import Floats, Row, span_of, systems_of
+from thinkalike.many_tests import corrected
 
 EUCLIDEAN = 0.01
 """Of the squared distances, the share that no points can have; below it they are taken as those of points"""
@@ -47,6 +48,8 @@ class Agreement:
     """ρ of untrained copies, averaged over draws of weights; NaN where there are none"""
     untrained_share: float = float("nan")
     """The share of the draws in which the copies' matrices agree at least as much"""
+    q_smooth: float = float("nan")
+    """`p_smooth` after Benjamini–Hochberg over all pairs of matrices"""
 
 
 def agreement(
@@ -88,6 +91,12 @@ def beside_untrained(found: Agreement, copies: Sequence[tuple[Floats, Floats]]) 
     if not len(known):
         return found
     return replace(found, untrained=float(known.mean()), untrained_share=float((known >= found.rho).mean()))
+
+
+def corrected_for_matrices(found: Sequence[Agreement]) -> tuple[Agreement, ...]:
+    """With q, for how many pairs of matrices were held against surrogates."""
+    q = corrected([one.p_smooth for one in found])
+    return tuple(replace(one, q_smooth=float(its)) for one, its in zip(found, q, strict=True))
 
 
 def _valid(first: Floats, second: Floats) -> npt.NDArray[np.bool_]:

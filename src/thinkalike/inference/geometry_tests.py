@@ -20,6 +20,8 @@ from thinkalike.inference.null_calibration import Calibrated, calibrate
 from thinkalike.labels import Floats, Layer, Row, span_of, systems_of
 
 NAN = float("nan")
+ROUNDING = 1e-5
+"""Correlations so near 1 are 1: distances are kept in single precision"""
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,15 @@ def geometry_tests(
 
 
 def correlation_range(value: Floats, without: Floats) -> Range:
-    """A 95 % range over sentences, inside [−1, 1]."""
-    return jackknife_range(value, without, scale="correlation")
+    """A 95 % range over sentences, inside [−1, 1]; of no width for layers that are equal whatever is shown.
+
+    Such are a layer and itself, and layers with the same vectors: 1 but for rounding, of which artanh would
+    make a range from −1 to 1.
+    """
+    found = jackknife_range(value, without, scale="correlation")
+    equal = (np.abs(value) > 1 - ROUNDING) & (np.abs(without) > 1 - ROUNDING).all(axis=0)
+    low, high = (np.where(equal, np.sign(value), end) for end in (found.low, found.high))
+    return found._replace(low=low, high=high)
 
 
 def _mirrored(values: Floats) -> Floats:

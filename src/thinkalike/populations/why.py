@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import squareform
-from scipy.stats import false_discovery_control
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.jackknife import jackknife_range, left_out
 from thinkalike.inference.redundancy import place_tests
 from thinkalike.labels import Floats
+from thinkalike.many_tests import corrected
 from thinkalike.options import LARGEST_SEED, MOST_PERMUTATIONS, one_name, whole_number
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.fact_table import FactTable, fact_table, group_facts
@@ -77,7 +77,7 @@ class Why(Kept):
 
     @property
     def q_alone(self) -> Floats:
-        return _corrected(self.alone)
+        return corrected(self.alone)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per group of facts, the most important first; its tests are corrected for their number."""
@@ -146,17 +146,10 @@ def why(
         high=ends[1],
         share=np.array([test.share for test in given]),
         p=p,
-        q=_corrected(p),
+        q=corrected(p),
         alone=np.array([test.p for test in alone]),
         left_out=dict(table.left_out),
     )
-
-
-def _corrected(p: Floats) -> Floats:
-    """For the number of those that were tested (Benjamini and Hochberg); NaN stays NaN."""
-    q, tested = np.full(len(p), np.nan), np.isfinite(p)
-    q[tested] = false_discovery_control(p[tested])
-    return q
 
 
 def _fit(features: pd.DataFrame, distances: Floats) -> MLEM:

@@ -24,7 +24,7 @@ from thinkalike.comparison.feature_similarity import stacked_importance
 from thinkalike.comparison.similarity_matrix import FEATURES
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.labels import Floats
-from thinkalike.wording import p_text, readable
+from thinkalike.wording import q_text, readable
 
 MOST_PAIRS = 20
 """Of systems, in their chart: the most alike; the table has all"""
@@ -84,7 +84,7 @@ def block_frame(blocks: Sequence[BlockTest]) -> pd.DataFrame:
     """Up to two rows per pair of systems: observed, untrained copies."""
     rows = []
     for block in blocks:
-        note = "not tested" if np.isnan(block.q) else p_text(block.q).replace("p", "q", 1)
+        note = "not tested" if np.isnan(block.q) else q_text(block.q)
         ends = {"low": block.low, "high": block.high} if np.isfinite(block.low) else {}
         for kind, value in ((OBSERVED, block.mean), (UNTRAINED, block.control)):
             if np.isfinite(value):

@@ -161,7 +161,7 @@ def _view(k: int, views: ThreeViews, result: StitchResult) -> View:
 
 def _range(row: pd.Series) -> str:
     if not np.isfinite(row["low"]):
-        return "no interval"
+        return "no interval: too few documents, or too few that differ"
     return f"95 % interval {_nats(row['low'])} to {_nats(row['high'])}"
 
 

@@ -27,6 +27,7 @@ def group_methods(found: GroupComparison) -> str:
     """What `compare_with_group` did."""
     by_features = found.measure == "features"
     ceilings = str(found.settings["ceilings"]) if len(found.subjects) > 1 else ""
+    certainty = _certainty(found)
     parts = (
         _subjects(found.subjects, found.regions, found.n_items),
         _models(found),
@@ -34,10 +35,11 @@ def group_methods(found: GroupComparison) -> str:
         encoding_text(found.settings) if by_features else "",
         _scores(found),
         f"**Noise ceilings.** Lower and upper: {ceilings}." if ceilings else "",
-        _certainty(found),
+        certainty,
         settings_text(found.settings, found.versions),
     )
     cited = ["thinkalike", *(["salle", "vigna"] if by_features else [])]
+    cited += ["bh"] if "Benjamini" in certainty else []
     cited += ["nili"] if "with the mean of" in ceilings else []
     return text_of(parts, references(cited, [] if by_features else [found.measure], found.versions))
 
@@ -110,6 +112,7 @@ def _certainty(found: GroupComparison) -> str:
             "items. p over subjects is of one-sided Student's t of how much better than chance subjects "
             "score, p over items the share of orders with as good a mean score."
         )
-    if said and len(found.subjects) > 1:
-        said.append("The larger of the two p is reported.")
+    if found.measure == "features" or MEASURES[found.measure].matches_items:
+        which = "The larger of the two p" if len(found.subjects) > 1 else "p"
+        said.append(f"{which} was corrected for all layers and regions (Benjamini and Hochberg 1995).")
     return f"**Certainty.** {' '.join(said)}" if said else ""

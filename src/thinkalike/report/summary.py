@@ -21,7 +21,7 @@ from thinkalike.report.geometry import geometry_table
 from thinkalike.report.methods import methods
 from thinkalike.report.pairs import Pick, geometric_measure, picks
 from thinkalike.types import Facts, Value
-from thinkalike.wording import listed, number, p_text, readable
+from thinkalike.wording import listed, number, p_text, q_text, readable
 
 
 @dataclass(frozen=True)
@@ -293,10 +293,10 @@ def _agreement(agreement: Agreement) -> str:
     if np.isfinite(agreement.rho_between):
         between = f", ρ = {number(agreement.rho_between)} between systems only"
     chance = ""
-    if np.isfinite(agreement.p_smooth):
+    if np.isfinite(agreement.q_smooth):
         chance = (
             f" Layers that change as smoothly, but have nothing to do with each other, give "
-            f"{number(agreement.expected)} on average ({p_text(agreement.p_smooth)})."
+            f"{number(agreement.expected)} on average ({q_text(agreement.q_smooth)})."
         )
     if np.isfinite(agreement.untrained):
         chance += f" In untrained copies of the systems they do so at ρ = {number(agreement.untrained)}."
@@ -308,14 +308,14 @@ def _agreement(agreement: Agreement) -> str:
 
 def _agreement_table(agreements: Sequence[Agreement]) -> tuple[tuple[str, ...], ...]:
     copied = any(np.isfinite(a.untrained) for a in agreements)
-    header = ("matrices", "ρ", "ρ between systems", "ρ of smooth, unrelated ones", "p")
+    header = ("matrices", "ρ", "ρ between systems", "ρ of smooth, unrelated ones", "q")
     rows = (
         (
             f"{value_label(a.a)} × {value_label(a.b)}",
             number(a.rho),
             number(a.rho_between) if np.isfinite(a.rho_between) else "–",
             number(a.expected) if np.isfinite(a.expected) else "–",
-            _bare(p_text(a.p_smooth)) if np.isfinite(a.p_smooth) else "–",
+            _bare(p_text(a.q_smooth)) if np.isfinite(a.q_smooth) else "–",
             *((number(a.untrained),) if copied else ()),
         )
         for a in agreements

@@ -11,6 +11,7 @@ import numpy as np
 from thinkalike.errors import InvalidInput
 from thinkalike.stimuli.text import PackedText, Split, pack, read_documents, split_of
 from thinkalike.stitching.examples import Examples, LabelledTexts, labelled_examples, text_examples
+from thinkalike.stitching.statistics import FEWEST
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.system import System
 
@@ -18,7 +19,6 @@ RunningText = str | Path | Sequence[str]
 Text = RunningText | LabelledTexts
 
 CHARACTERS_OF_A_TOKEN = 8  # more than any tokenizer has on English; only bounds what is read
-FEWEST_UNITS = 8  # documents to resample; with fewer, passages are
 SHARES = {"test": 0.2, "validation": 0.1}
 
 
@@ -75,7 +75,7 @@ def read_material(
 
 def _material(packed: dict[str, PackedText], top: System, *cautions: str) -> Material:
     n_documents = len(np.unique(packed["test"].documents[packed["test"].mask]))
-    by_document = n_documents >= FEWEST_UNITS
+    by_document = n_documents >= FEWEST
     if not by_document:
         cautions = (
             *cautions,

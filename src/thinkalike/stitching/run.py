@@ -22,6 +22,7 @@ from thinkalike.stitching.material import Material, Text, read_material
 from thinkalike.stitching.model_pair import open_pair
 from thinkalike.stitching.phi import get_kind
 from thinkalike.stitching.result import StitchResult
+from thinkalike.stitching.statistics import why_no_range
 from thinkalike.stitching.stitch_tasks import StitchedModels, folder_of_tasks, stitch_on_workers
 from thinkalike.stitching.stitched import Stitched, Trained, Way, fit_and_judge
 from thinkalike.stitching.stitches import Layers, Role, Stitch, all_stitches, chosen_pairs
@@ -269,7 +270,7 @@ def _result(
         checks=pd.DataFrame([vars(found.checks[stitch]) for stitch in job.stitches]),
         curves=pd.DataFrame(curves, columns=[*Stitch._fields, "step", "split", "loss"]),
         training=pd.DataFrame(training, columns=["steps", "best_step", "stopped"] if training else []),
-        cautions=(*material.cautions, *_cautions(trained, job)),
+        cautions=(*material.cautions, *why_no_range(len(used), material.unit), *_cautions(trained, job)),
         settings=settings,
         depths=(job.bottoms["pair"].stack.n_blocks, job.top.stack.n_blocks),
         phis=dict(stitched.phis),

@@ -1,4 +1,16 @@
-"""Penalties with intervals over documents, and the paired test of A→B against B→A."""
+r"""Penalties with intervals over documents, and the paired test of A→B against B→A: one bootstrap for both.
+
+A penalty is Σ sums / Σ counts over documents. With e what a document loses beyond its share and C = Σ counts,
+its standard error is SE² = n / (n − 1) Σ e² / C². Documents are drawn again with replacement, and each
+resample gives T* = (its penalty − the penalty) / its own SE. Two ranges come of it (Efron and Tibshirani
+1993, ch. 12):
+
+- equal-tailed: its ends lie as far out as T* does on either side, so that it leans with the skew;
+- symmetric: it reaches as far as |T*| does, which is right for heavy tails.
+
+Each is too narrow where the other is right, so the wider end counts, and p is the larger of the two p-values:
+p ≤ 0.05 exactly where the range does not hold 0. Of fewer than `FEWEST` documents there is neither.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +20,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from thinkalike.errors import InvalidInput
+from thinkalike.many_tests import corrected
 
 if TYPE_CHECKING:
     from thinkalike.stitching.result import StitchResult
 
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
+FEWEST = 10
+"""Units that a range takes: with fewer none was simulated (benchmarks/calibration/stitching.py)"""
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
+    """Of one number per stitch; `low`, `high` and `p` are NaN where there is no range, `p` is that of 0."""
+
     value: Floats
     low: Floats
     high: Floats
+    p: Floats
 
 
 def ratio_interval(sums: Floats, counts: Floats, *, resamples: int, seed: int) -> Interval:
-    """Σ sums / Σ counts with expanded percentile intervals from a bootstrap of the units.
+    """Σ sums / Σ counts with 95 % intervals over the units, and p that it is 0 (see above).
 
-    Percentiles of a bootstrap are too narrow for few units, as normal quantiles with the variance over n are.
-    So those are taken that reach as far as Student's interval would (Hesterberg 2015).
+    There is no interval of fewer than `FEWEST` units, of fewer than 39 resamples, or where so few units
+    differ that many resamples have none of them.
 
     Parameters
     ----------
@@ -39,24 +55,49 @@ def ratio_interval(sums: Floats, counts: Floats, *, resamples: int, seed: int) -
         A row per stitch: over the predictions of a unit, the difference from the top's own.
     counts : (n_units,)
     """
-    value = sums.sum(axis=1) / counts.sum()
-    if resamples < 1 or len(counts) < 2:
-        return Interval(value, np.full(len(value), np.nan), np.full(len(value), np.nan))
-    weights = resampled(len(counts), resamples, seed)
-    means = (weights @ sums.T) / (weights @ counts)[:, None]
-    tail = expanded_tail(len(counts))
-    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    return Interval(value, low, high)
+    n, total = len(counts), counts.sum()
+    value = sums.sum(axis=1) / total
+    of_sizes, rank = (int((1 - LEVEL) * (resamples + 1) / ends + 1e-9) for ends in (1, 2))
+    if n < FEWEST or rank < 1:
+        none = np.full(len(value), np.nan)
+        return Interval(value, none, none, none)
+    beyond = (sums - value[:, None] * counts).T  # (n_units, n_rows)
+    beyond[np.abs(beyond) < 1e-12 * np.abs(sums).max(initial=0.0)] = 0.0
+    error = np.sqrt(n / (n - 1) * (beyond**2).sum(axis=0)) / total
+    T = _studentised(beyond, counts, resampled(n, resamples, seed))
+    ordered, sizes = np.sort(T, axis=0), np.sort(np.abs(T), axis=0)
+    low = value - np.maximum(ordered[-rank], sizes[-of_sizes]) * error
+    high = value - np.minimum(ordered[rank - 1], -sizes[-of_sizes]) * error
+    known = np.isfinite(low) & np.isfinite(high)
+    p = _two_sided(_ratio(value, error), T)
+    return Interval(value, *(np.where(known, one, np.nan) for one in (low, high, p)))
 
 
-def expanded_tail(n_units: int) -> float:
-    """The share of resamples to leave out at either end: Φ(−√(n / (n − 1)) t), t Student's for n − 1.
+def _studentised(beyond: Floats, counts: Floats, weights: Floats) -> Floats:
+    """T* (resamples, n_rows), from what each unit loses beyond its share."""
+    n, totals = len(counts), (weights @ counts)[:, None]
+    away = weights @ beyond / totals
+    squares = (
+        weights @ beyond**2
+        - 2 * away * (weights @ (beyond * counts[:, None]))
+        + away**2 * (weights @ counts**2)[:, None]
+    )
+    flat = squares <= 1e-12 * (weights @ beyond**2)
+    error = np.sqrt(n / (n - 1) * np.where(flat, 0.0, squares)) / totals
+    return _ratio(away, error)
 
-    >>> round(expanded_tail(10), 4), round(expanded_tail(1000), 4)
-    (0.0086, 0.0248)
-    """
-    reach = student.ppf((1 + LEVEL) / 2, n_units - 1) * np.sqrt(n_units / (n_units - 1))
-    return float(norm.cdf(-reach))
+
+def _ratio(value: Floats, error: Floats) -> Floats:
+    """value / error: 0 where both are 0, infinite where only the error is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(value == 0, 0.0, value / error)
+
+
+def _two_sided(found: Floats, T: Floats) -> Floats:
+    """The larger p of the equal-tailed and the symmetric test; what was found counts as one more resample."""
+    least = 1 + np.minimum((found <= T).sum(axis=0), (found >= T).sum(axis=0))
+    as_far = 1 + (np.abs(T) >= np.abs(found)).sum(axis=0)
+    return np.minimum(np.maximum(2 * least, as_far) / (1 + len(T)), 1.0)
 
 
 def resampled(n_units: int, resamples: int, seed: int) -> Floats:
@@ -65,13 +106,10 @@ def resampled(n_units: int, resamples: int, seed: int) -> Floats:
     return rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=resamples).astype(np.float64)
 
 
-def sign_flip_p(differences: Floats, *, resamples: int, seed: int) -> float:
-    """Two-sided p of Σ differences = 0 when each unit's sign is a coin toss; the observed counts as one."""
-    rng = np.random.default_rng(seed)
-    signs = rng.integers(0, 2, size=(resamples, len(differences))) * 2.0 - 1.0
-    observed = abs(differences.sum())
-    as_far = (np.abs(signs @ differences) >= observed * (1 - 1e-12)).sum()
-    return float((1 + as_far) / (1 + resamples))
+def why_no_range(n_units: int, unit: str) -> list[str]:
+    """A sentence for people; none where there are enough units."""
+    few = f"There are {n_units} {unit} to judge by, and it takes {FEWEST} for a range or a p: there is none."
+    return [few] if n_units < FEWEST else []
 
 
 def asymmetry(
@@ -79,20 +117,21 @@ def asymmetry(
 ) -> pd.DataFrame:
     """Does A→B cost more than B→A? One row per pair of layers, from a test paired over documents.
 
-    difference = penalty(A→B at l, m) − penalty(B→A at m, l), in nats per prediction, with its bootstrap
-    interval and a two-sided sign-flip test over the units that both were judged by.
+    difference = penalty(A→B at l, m) − penalty(B→A at m, l), in nats per prediction, with its interval over
+    the units that both were judged by, and p: 0.05 or less exactly where the interval does not hold 0.
 
     Parameters
     ----------
     forward, backward
         From `ta.stitch(a, b, text)` and `ta.stitch(b, a, text)` with the same text, settings and seed.
     resamples, seed
-        Bootstrap resamples and sign flips, and their seed.
+        How often units are drawn again, and with which seed.
 
     Returns
     -------
     DataFrame
-        Of layer_a, layer_b, difference, low, high, p and more.
+        Of layer_a, layer_b, difference, low, high, p, and q, which is p corrected for the number of rows
+        (Benjamini and Hochberg). The last four are NaN for few units.
 
     Examples
     --------
@@ -118,11 +157,13 @@ def asymmetry(
                 "difference": interval.value[0],
                 "low": interval.low[0],
                 "high": interval.high[0],
-                "p": sign_flip_p(differences, resamples=resamples, seed=seed),
+                "p": interval.p[0],
                 "n_units": len(counts),
             }
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    table.insert(table.columns.get_loc("p") + 1, "q", corrected(table["p"]))
+    return table
 
 
 def mean_asymmetry(
@@ -141,7 +182,7 @@ def mean_asymmetry(
     Returns
     -------
     dict
-        difference, low, high and p.
+        difference, low, high and p; the last three NaN for few units.
 
     Examples
     --------
@@ -158,7 +199,7 @@ def mean_asymmetry(
         "difference": float(interval.value[0]),
         "low": float(interval.low[0]),
         "high": float(interval.high[0]),
-        "p": sign_flip_p(differences, resamples=resamples, seed=seed),
+        "p": float(interval.p[0]),
     }
 
 
