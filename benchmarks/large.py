@@ -11,7 +11,8 @@ they take before anything is read). Times are of the processor, reading included
 many items should take twice as long; `growth` is the power of n between two sizes, 1 for linear. `whole` is
 a comparison of 60,000 items × 64 units, `layers` one of 300 layers × 300 items, `systems` one of 40 systems
 with 6 layers, all without the page. `24-…` are all 24 layers of a store of 100,000 items (9.8 GB): CKA and
-RSA between all of them, and the profile, each in one go of one process.
+RSA between all of them, and the profile, each in one go of one process. Stores lie in a temporary folder, or
+in `$LARGE_DIR`, where they stay and are used again.
 Results are in benchmarks/results/large.json.
 """
 
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -155,8 +157,8 @@ def measure(name: str, store: Path | None, n: int) -> dict[str, float]:
 
 
 def main(*names: str) -> None:
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    with tempfile.TemporaryDirectory(dir=os.environ.get("LARGE_DIR")) as folder:
+    with ExitStack() as stack:
+        folder = os.environ.get("LARGE_DIR") or stack.enter_context(tempfile.TemporaryDirectory())
         for name in names or WORKS:
             sizes = (ONE_SIZE[name],) if name in ONE_SIZE else SIZES
             rows: list[dict[str, object]] = []
@@ -171,7 +173,7 @@ def main(*names: str) -> None:
                     row["growth"] = round(math.log(times) / math.log(n / int(str(rows[-1]["items"]))), 2)
                 rows.append(row)
                 print(name, row, flush=True)
-            kept[name] = rows
+            kept = {**(json.loads(RESULTS.read_text()) if RESULTS.exists() else {}), name: rows}
             RESULTS.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
 
 
