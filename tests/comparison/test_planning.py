@@ -16,6 +16,7 @@ from thinkalike.comparison.layer_costs import PairCounts
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.comparison.run_plan import Step
 from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
+from thinkalike.measures import large_cka
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 
@@ -101,6 +102,16 @@ def test_untrained_copies_and_other_analyses_count(words: ta.Stimuli) -> None:
     assert tasks["reading models"] == 22
     assert tasks["looking at layers"] == 8 + 80
     assert "other analyses" in tasks
+
+
+def test_layers_without_room_for_cka_count_as_far_as_they_are_held(
+    words: ta.Stimuli, arrays: dict[str, dict[int, np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_cka, "MEMORY", 1)
+    monkeypatch.setattr(large_cka, "HELD", 1_000)
+    steps = {step.name: step for step in ta.plan(arrays, words, measures="cka", resamples=0).steps}
+    beside = steps["measure cka"].memory - steps["matrices, tests and maps"].memory + planning.MORE_TO_TEST
+    assert beside == 1_000 + 2 * 4 * len(words) * 7  # the widest, once beside the held, once being read
 
 
 def test_it_prints_saves_and_loads(

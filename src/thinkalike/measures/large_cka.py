@@ -38,6 +38,11 @@ def is_large(measure: str, n_items: int, widths: Sequence[int]) -> bool:
     return measure in FORMS and too_much and feature_space_is_cheaper(n_items, widths)
 
 
+def room_for_layers(n_items: int, widths: Sequence[int]) -> int:
+    """Bytes of the layers that are there at once: those held, one beside them, and one that is being read."""
+    return min(HELD, 4 * n_items * sum(widths)) + 2 * 4 * n_items * max(widths)
+
+
 def large_cka(
     layers: Sequence[npt.ArrayLike], names: Sequence[str], *, part: Parts | None = None, biased: bool = False
 ) -> tuple[Array, Array | None]:
