@@ -104,14 +104,19 @@ def test_untrained_copies_and_other_analyses_count(words: ta.Stimuli) -> None:
     assert "other analyses" in tasks
 
 
-def test_layers_without_room_for_cka_count_as_far_as_they_are_held(
+def test_layers_that_a_measure_holds_count(
     words: ta.Stimuli, arrays: dict[str, dict[int, np.ndarray]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """All of them, as they came and prepared; for CKA of layers without room those that are held."""
+    monkeypatch.setattr(planning, "KEPT_VECTORS", 100)
     monkeypatch.setattr(large_cka, "MEMORY", 1)
     monkeypatch.setattr(large_cka, "HELD", 1_000)
-    steps = {step.name: step for step in ta.plan(arrays, words, measures="cka", resamples=0).steps}
-    beside = steps["measure cka"].memory - steps["matrices, tests and maps"].memory + planning.MORE_TO_TEST
-    assert beside == 1_000 + 2 * 4 * len(words) * 7  # the widest, once beside the held, once being read
+    planned = ta.plan(arrays, words, measures=["cka", "procrustes"], resamples=0)
+    steps = {step.name: step.memory for step in planned.steps}
+    held = steps["matrices, tests and maps"] - planning.MORE_TO_TEST
+    n, of_item = len(words), 2 * (6 + 7)
+    assert steps["measure procrustes"] - held == (4 + 8) * n * of_item - 100
+    assert steps["measure cka"] - held == 1_000 + 2 * 4 * n * 7  # the widest, and one that is being read
 
 
 def test_it_prints_saves_and_loads(

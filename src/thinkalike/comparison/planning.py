@@ -318,8 +318,9 @@ def _analysis(
     steps.append(Step("matrices, tests and maps", 1, tests, held + MORE_TO_TEST, spilled))
     for measure in compared.measures:
         counted = None if speed is None else _measure_seconds(measure, n, widths, orders) / speed
-        large = is_large(measure.name, n, widths)
-        layers = room_for_layers(n, widths) if large else 16 * n * max(widths)
+        layers = 4 * n * sum(widths) - vectors + 8 * n * sum(widths)  # all of them, and prepared in float64
+        if is_large(measure.name, n, widths):
+            layers = room_for_layers(n, widths)
         steps.append(Step(f"measure {measure.name}", 1, counted, held + layers, 0))
     if compared.robustness:
         again = None if seconds is None else ROBUSTNESS_TIMES * seconds
