@@ -76,14 +76,14 @@ def workers(
     extract: Engine | int | None = None,
     fit: Engine | int | None = None,
 ) -> Iterator[None]:
-    """Send the work of `compare` and `profile` within the block to other processes or machines.
+    """Send the work of `compare`, `profile`, `similarity`, `stitch` and `Atlas.add_models` elsewhere.
 
     Parameters
     ----------
     engine : anything with `submit`: an executor of `concurrent.futures` or submitit, a Dask client. A number
         makes so many processes of this machine, for the block. The caller owns what is lent.
-    extract, fit : other engines for reading models and for fitting layers, such as machines with and without
-        a GPU.
+    extract, fit : other engines for reading models (and stitching them) and for looking at layers, such as
+        machines with and without a GPU.
 
     Returns
     -------

@@ -24,6 +24,7 @@ from thinkalike.comparison import profiling
 from thinkalike.comparison.expiring import look_and_expire
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
 from thinkalike.parallel import guarded
+from thinkalike.populations.fingerprint_tasks import add_model
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.stitching import TaskFit
 from thinkalike.stitching.stitch_tasks import stitch_layers
@@ -86,6 +87,10 @@ MOMENTS = (
 EXPIRING = (
     Moment("look at a model", look_and_expire, CALL, "diagnose", 2),
     Moment("delete the vectors of a model", look_and_expire, "os.remove", "activations.zarr/layers", 2),
+)
+ADDING = (
+    Moment("profile a model for an atlas", add_model, CALL, "diagnose", 2),
+    Moment("write its fingerprint", add_model, "os.rename", "words-1"),
 )
 IN_TRAINING = Moment("stitch", stitch_layers, "os.rename", "unfinished", 2)
 
@@ -180,6 +185,18 @@ def test_a_worker_that_is_killed_in_the_middle_of_training(engine: Any, tmp_path
     assert found == stitched(tmp_path / "here")
 
 
+@pytest.mark.parametrize("engine", [processes, dask], ids=lambda one: one.__name__)
+def test_workers_that_are_killed_when_models_are_added(engine: Any, tmp_path: Path) -> None:
+    models = {"one": "nano-pythia-64", "other": "nano-pythia-96"}
+    with engine(tmp_path) as own:
+        deadly = Deadly(own, ADDING, tmp_path)
+        with ta.workers(deadly):
+            ta.Atlas(tmp_path / "atlas").add_models(models)
+    assert deadly.killed() == [moment.name for moment in ADDING]
+    ta.Atlas(tmp_path / "here").add_models(models)
+    assert files(tmp_path / "atlas") == files(tmp_path / "here")
+
+
 @dataclass
 class Cluster:
     """A Dask scheduler and a worker, each a process of its own."""
@@ -269,5 +286,5 @@ def test_the_scheduler_is_restarted(
 
 def test_the_docs_say_how_many_workers_are_killed() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
-    kills = sum(map(len, MOMENTS)) + len([IN_TRAINING])
+    kills = sum(map(len, (*MOMENTS, EXPIRING, ADDING))) + len([IN_TRAINING])
     assert page.count(f"| {kills} | {kills} | 0 | 0 |") == 2  # own processes, and Dask

@@ -16,6 +16,7 @@ from thinkalike.comparison.layer_costs import PairCounts
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.comparison.run_plan import Step
 from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
+from thinkalike.measures import large_cka
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 
@@ -101,6 +102,21 @@ def test_untrained_copies_and_other_analyses_count(words: ta.Stimuli) -> None:
     assert tasks["reading models"] == 22
     assert tasks["looking at layers"] == 8 + 80
     assert "other analyses" in tasks
+
+
+def test_layers_that_a_measure_holds_count(
+    words: ta.Stimuli, arrays: dict[str, dict[int, np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, as they came and prepared; for CKA of layers without room those that are held."""
+    monkeypatch.setattr(planning, "KEPT_VECTORS", 100)
+    monkeypatch.setattr(large_cka, "MEMORY", 1)
+    monkeypatch.setattr(large_cka, "HELD", 1_000)
+    planned = ta.plan(arrays, words, measures=["cka", "procrustes"], resamples=0)
+    steps = {step.name: step.memory for step in planned.steps}
+    held = steps["matrices, tests and maps"] - planning.MORE_TO_TEST
+    n, of_item = len(words), 2 * (6 + 7)
+    assert steps["measure procrustes"] - held == (4 + 8) * n * of_item - 100
+    assert steps["measure cka"] - held == 1_000 + 2 * 4 * n * 7  # the widest, and one that is being read
 
 
 def test_it_prints_saves_and_loads(

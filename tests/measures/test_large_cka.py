@@ -19,6 +19,7 @@ N, WIDTHS = 300, (7, 12, 5, 9)
 def layers(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """Two of which are held at a time; blocks that do not divide the items; a large offset in one."""
     monkeypatch.setattr(large_cka, "MEMORY", 2 * 4 * N * 7)
+    monkeypatch.setattr(large_cka, "HELD", 2 * 4 * N * 7)
     monkeypatch.setattr(large_cka, "BLOCK_ROWS", 64)
     rng = np.random.default_rng(0)
     base = rng.normal(size=(N, 6))

@@ -26,6 +26,7 @@ from thinkalike.comparison.rundir import RunDirectory
 from thinkalike.errors import UnknownName
 from thinkalike.inference.sentences import MOST_ITEMS, NULL_PAIRS, PERMUTATIONS
 from thinkalike.machine import available_memory, cache_directory, free_disk
+from thinkalike.measures.large_cka import is_large, room_for_layers
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import PAIR_FORMS
 from thinkalike.measures.rsa import MEMORY as RANKS_IN_MEMORY
@@ -317,7 +318,10 @@ def _analysis(
     steps.append(Step("matrices, tests and maps", 1, tests, held + MORE_TO_TEST, spilled))
     for measure in compared.measures:
         counted = None if speed is None else _measure_seconds(measure, n, widths, orders) / speed
-        steps.append(Step(f"measure {measure.name}", 1, counted, held + 16 * n * max(widths), 0))
+        layers = 4 * n * sum(widths) - vectors + 8 * n * sum(widths)  # all of them, and prepared in float64
+        if is_large(measure.name, n, widths):
+            layers = room_for_layers(n, widths)
+        steps.append(Step(f"measure {measure.name}", 1, counted, held + layers, 0))
     if compared.robustness:
         again = None if seconds is None else ROBUSTNESS_TIMES * seconds
         steps.append(Step("other analyses", ROBUSTNESS_TIMES, again, memory, 0))
@@ -338,7 +342,8 @@ def _measure_seconds(measure: Measure, n: int, widths: Sequence[int], orders: in
     width, count = float(np.mean(widths)), len(widths)
     if measure.name.startswith("cka") and measure.name != "cka-rbf":
         total = sum(widths)
-        flops = 2.0 * min(n * total**2, n**2 * (total + count**2))
+        by_features = n * (total**2 + sum(w**2 for w in widths))  # every pair of layers once
+        flops = min(by_features, 2.0 * n**2 * (total + count**2))
     else:
         flops = 2 * count**2 / 2 * _growth(measure.cost, n, width)
     if orders and measure.name in PAIR_FORMS:

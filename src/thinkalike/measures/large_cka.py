@@ -22,7 +22,9 @@ from thinkalike.measures.inputs import Array, Vectors, as_layer, at_least, refus
 from thinkalike.parallel import cores, stream_in_order
 
 MEMORY = 1 << 30
-"""Bytes of layers in float64 beyond which they are not all held at once; as many, in float32, are"""
+"""Bytes of layers in float64 beyond which they are not all held at once"""
+HELD = 2 << 30
+"""Bytes of layers that are, as they came: twice as much has the others read half as often"""
 BLOCK_ROWS = 2048
 FORMS = {"cka": False, "cka-biased": True, "cka-angular": True}
 """Measures that are made this way → whether from biased HSIC"""
@@ -34,6 +36,11 @@ def is_large(measure: str, n_items: int, widths: Sequence[int]) -> bool:
     """Whether `measure` between layers of these widths should be made this way."""
     too_much = 8 * n_items * sum(widths) > MEMORY
     return measure in FORMS and too_much and feature_space_is_cheaper(n_items, widths)
+
+
+def room_for_layers(n_items: int, widths: Sequence[int]) -> int:
+    """Bytes of the layers that are there at once: those held, one beside them, and one that is being read."""
+    return min(HELD, 4 * n_items * sum(widths)) + 2 * 4 * n_items * max(widths)
 
 
 def large_cka(
@@ -87,7 +94,7 @@ def _rounds(
     first = 0
     while first < len(layers):
         held = [(first, as_layer(layers[first], names[first]))]
-        at_once = max(1, MEMORY // held[0][1].nbytes)
+        at_once = max(1, HELD // held[0][1].nbytes)
         held += [
             (k, as_layer(layers[k], names[k])) for k in range(first + 1, min(first + at_once, len(layers)))
         ]
@@ -196,7 +203,8 @@ def _product(cut: _Cut, one: _Open, *, other: _Open, biased: bool) -> Array:
     for p in cut.parts:
         crossed = np.zeros(shape)
         for rows in _blocks(cut.order[p]):
-            crossed += one.rows(rows).T @ other.rows(rows)
+            Z = one.rows(rows)
+            crossed += Z.T @ (Z if other.X is one.X else other.rows(rows))  # of itself, half of it is made
         by_part.append(crossed)
     total = sum(by_part[1:], by_part[0].copy())
     values = [float((total**2).sum())]

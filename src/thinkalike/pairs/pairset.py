@@ -92,7 +92,8 @@ def draw_places(total: int, size: int, rng: np.random.Generator) -> Indices:
     found = np.empty(0, dtype=np.int64)
     while len(found) < size:
         missing = size - len(found)
-        found = np.unique(np.concatenate([found, rng.integers(0, total, missing + missing // 2 + 16)]))
+        drawn = np.sort(np.concatenate([found, rng.integers(0, total, missing + missing // 2 + 16)]))
+        found = drawn[np.diff(drawn, prepend=-1) > 0]  # NumPy's `unique` hashes them, which takes far longer
     surplus = len(found) - size
     if not surplus:
         return found
