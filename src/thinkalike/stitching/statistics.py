@@ -131,7 +131,7 @@ def asymmetry(
     -------
     DataFrame
         Of layer_a, layer_b, difference, low, high, p, and q, which is p corrected for the number of rows
-        (Benjamini and Hochberg). The last four are NaN for few units.
+        (Benjamini and Hochberg). Ends, p and q are NaN for few units.
 
     Examples
     --------
@@ -162,8 +162,7 @@ def asymmetry(
             }
         )
     table = pd.DataFrame(rows)
-    table.insert(table.columns.get_loc("p") + 1, "q", corrected(table["p"]))
-    return table
+    return table.assign(q=corrected(table["p"]))
 
 
 def mean_asymmetry(
