@@ -4,7 +4,8 @@
 
 Only names that have been public throughout are used, so the same script runs on old and new checkouts. Models
 compute in float64 and the grammar is named: what is left is the arithmetic itself, on any number of threads.
-p-values are not recorded: their nulls were replaced since, and are tested by simulation instead.
+p-values, and ranges of penalties, are not recorded: how they are made was replaced since, and is tested by
+simulation instead.
 """
 
 from __future__ import annotations
@@ -219,7 +220,12 @@ def probes() -> Numbers:
 
 def stitched(result: Any) -> Numbers:
     frame = result.to_frame(roles=True)
-    numbers = {name: column.to_numpy() for name, column in frame.items() if column.dtype == float}
+    ranges = frame.filter(regex="low$|high$").columns
+    numbers = {
+        name: column.to_numpy()
+        for name, column in frame.drop(columns=ranges).items()
+        if column.dtype == float
+    }
     return numbers | {"losses": result.losses.sum(axis=1), "own": [result.own_loss, result.own_accuracy]}
 
 

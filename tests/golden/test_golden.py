@@ -1,7 +1,6 @@
 """Numbers of bundled comparisons, stitchings and streams are what they were, but where that was meant.
 
-`record.py` wrote `numbers.json` at commit fe41898; the same script runs here on today's code. The ranges of
-penalties in it are later: those of few documents were made wider.
+`record.py` wrote `numbers.json` at commit fe41898; the same script runs here on today's code.
 """
 
 from __future__ import annotations
