@@ -3,7 +3,7 @@
 `features-ties` draws systems as they come. `features-equals` asks about equals alone: three systems at a
 time, none of which is in another set, whose two most alike pairs are equally alike in truth. The truth alone
 chooses them. A set counts where one of these two pairs comes out as the most alike, and is right where the
-other is called a tie. Where the third pair comes out first, nothing is said of the two, and it does not count.
+other is called a tie. Where the third pair comes out first, nothing is said of the two: that is not counted.
 """
 
 from __future__ import annotations

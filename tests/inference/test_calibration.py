@@ -20,6 +20,7 @@ from benchmarks.calibration.worlds import shown
 SMALL = (
     "null-cka",
     "agreement-related",
+    "groups-means",
     "groups-planted",
     "blocks-planted",
     "subjects-level",
