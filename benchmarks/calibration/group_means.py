@@ -87,7 +87,7 @@ def means_of_groups(n: int, seed: int, *, about: Scattered, world: str) -> list[
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "groups-means": (
         {world: partial(means_of_groups, about=about, world=world) for world, about in SCATTERED.items()},
-        400,
+        4000,
     )
 }
 """Name → the simulation, and the draws of a full run"""
