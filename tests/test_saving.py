@@ -68,7 +68,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "OutputDistances": lambda: OutputDistances(
         ("a", "b"), {"jensen-shannon": APART[:2, :2]}, {"jensen-shannon": APART[:2, :2] / 9}, 7, {"texts": 3}
     ),
-    "ModelGroups": lambda: compare_groups(APART, list("aaabbb"), n_permutations=9, n_resamples=9),
+    "ModelGroups": lambda: compare_groups(APART, list("aaabbb"), n_permutations=9),
     "Clusters": lambda: cluster_models(APART, groups=list("aaabbb"), n_permutations=9),
     "Explanation": _explanation,
     "LayerMap": lambda: next(iter(made("Comparison").layer_maps.values())),

@@ -7,8 +7,10 @@ All other worlds only judge: nothing was chosen in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, count
+from string import ascii_lowercase
 from typing import NamedTuple
 
 import numpy as np
@@ -98,21 +100,98 @@ TIES = {
     "untangled, 200 sentences": RangeWorld("untangled", FOUR, 200, 2000, (1, 1, 1, 1)),
     "rare levels, 200 sentences": RangeWorld("rare levels", FOUR, 200, 2500, (2, 2, 2, 2)),
 }
+POOL = 24
+"""Systems that are drawn together, to find sets of three among them"""
+
+
+def pooled(about: RangeWorld, likeness: tuple[float, ...] = FOUR) -> RangeWorld:
+    """The same world with `POOL` systems, as unlike as `likeness`, which all have the depth of its first."""
+    times = POOL // len(likeness)
+    return replace(about, likeness=likeness * times, layers=about.layers[:1] * POOL)
+
+
+EQUALS = {
+    name: pooled(about)
+    for name, about in {
+        **{name: about for name, about in TIES.items() if about.kind != "untangled"},
+        # of 2,000 sentences the truth alone takes two seconds a system
+        "untangled, 100 sentences": RangeWorld("untangled", FOUR, 100, 1000, (1,)),
+    }.items()
+}
+EQUALS_DEVELOPMENT = {name: pooled(about) for name, about in DEVELOPMENT.items()}
+EQUAL = 0.02
+"""True means of τ_w so close are equal"""
 
 
 def samples(about: RangeWorld, n: int, seed: int) -> Iterator[Sample]:
     """`n` samples, and new systems after every ten."""
-    stimuli = shown(about.kind, about.population, seed)
-    world = World(stimuli, tails=about.tails, loud=about.loud, interactions=about.interactions)
+    world = _population(about, seed)
     rng, systems = np.random.default_rng(seed), dict[str, Floats]()
     for k in range(n):
         if k % SAMPLES_EACH == 0:
             systems = _systems(about, world, rng)
             truth = profiles_of(world.stimuli, systems, resamples=0)
-        chosen = rng.choice(about.population, about.n_sentences, replace=False)
-        rows = np.isin(world.sentence, chosen)
-        shown_to = {name: X[:, rows] for name, X in systems.items()}
-        yield Sample(truth, profiles_of(world.stimuli.subset(rows), shown_to, resamples=20))
+        yield Sample(truth, _sampled(about, world, systems, rng))
+
+
+class Equals(NamedTuple):
+    """Three systems, whose two most alike pairs are equally alike in truth, and one sample of theirs."""
+
+    first: tuple[str, str]
+    second: tuple[str, str]
+    """The two pairs"""
+    made: list[Profile]
+    pool: int
+    """Which systems they were found among"""
+
+
+def equals(about: RangeWorld, n: int, seed: int) -> Iterator[Equals]:
+    """`n` sets of three systems, each with one sample; no system is in two of them.
+
+    Sentences and `POOL` systems are drawn, and sets taken from them by the truth alone; then others are.
+    """
+    found = 0
+    for pool in count():
+        world = _population(about, seed + pool)
+        rng = np.random.default_rng(seed + pool)
+        systems = _systems(about, world, rng)
+        truth = taus(profiles_of(world.stimuli, systems, resamples=0))
+        for first, second in equal_pairs({(b.a, b.b): b.mean for b in truth.blocks}):
+            if found == n:
+                return
+            found += 1
+            three = {name: systems[name] for name in sorted({*first, *second})}
+            yield Equals(first, second, _sampled(about, world, three, rng), pool)
+
+
+Pair = tuple[str, str]
+
+
+def equal_pairs(means: Mapping[Pair, float]) -> Iterator[tuple[Pair, Pair]]:
+    """Of sets of three systems with none in common: the two pairs most alike, where these are equals."""
+    free = sorted({name for pair in means for name in pair})
+    for three in combinations(free, 3):
+        if not set(three) <= set(free):
+            continue
+        first, second = sorted(combinations(three, 2), key=lambda pair: -means[pair])[:2]
+        if means[first] - means[second] <= EQUAL:
+            free = [name for name in free if name not in three]
+            yield first, second
+
+
+def _population(about: RangeWorld, seed: int) -> World:
+    stimuli = shown(about.kind, about.population, seed)
+    return World(stimuli, tails=about.tails, loud=about.loud, interactions=about.interactions)
+
+
+def _sampled(
+    about: RangeWorld, world: World, systems: Mapping[str, Floats], rng: np.random.Generator
+) -> list[Profile]:
+    """What a sample of the sentences gives."""
+    chosen = rng.choice(about.population, about.n_sentences, replace=False)
+    rows = np.isin(world.sentence, chosen)
+    shown_to = {name: X[:, rows] for name, X in systems.items()}
+    return profiles_of(world.stimuli.subset(rows), shown_to, resamples=20)
 
 
 def _systems(about: RangeWorld, world: World, rng: np.random.Generator) -> dict[str, Floats]:
@@ -120,7 +199,7 @@ def _systems(about: RangeWorld, world: World, rng: np.random.Generator) -> dict[
     common, *own = rng.normal(size=(1 + len(about.likeness), len(world.codes)))
     top = rng.integers(len(world.codes)) if about.dominant else None
     systems = {}
-    for name, share, one, depth in zip("abcd", about.likeness, own, about.layers, strict=False):
+    for name, share, one, depth in zip(ascii_lowercase, about.likeness, own, about.layers, strict=False):
         strengths = np.exp(share * common + np.sqrt(1 - share**2) * one)
         if top is not None:
             strengths[top] = DOMINANT

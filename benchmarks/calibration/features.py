@@ -39,8 +39,8 @@ class NullWorld:
     tails: int | None = None
     loud: int = 0
     interactions: float = 0.0
-    designs: int = 1
-    """How many times sentences are drawn anew"""
+    draws_each: int | None = None
+    """Draws of systems that some sentences are shown to; then others are drawn. None: the same throughout"""
 
     @property
     def name(self) -> str:
@@ -82,26 +82,26 @@ OTHER_WORLDS = {
 """Worlds that nothing was chosen in: drawn up before any of them was run"""
 OUTSIDE_WORLDS = {
     "correlated features (0.6), log-normal strengths, 3 layers": NullWorld(
-        "correlated features", "log-normal", (3, 3), 80, designs=8
+        "correlated features", "log-normal", (3, 3), 80, draws_each=50
     ),
     "salle2024, one feature dominates each system, 3 layers": NullWorld(
-        "salle2024", "one dominates", (3, 3), 80, designs=8
+        "salle2024", "one dominates", (3, 3), 80, draws_each=50
     ),
     "salle2024, two loud units, t of 3 degrees, 3 layers": NullWorld(
-        "salle2024", "log-normal", (3, 3), 80, tails=3, loud=2, designs=8
+        "salle2024", "log-normal", (3, 3), 80, tails=3, loud=2, draws_each=50
     ),
     "salle2024, features interact, sparse strengths, 3 layers": NullWorld(
-        "salle2024", "sparse", (3, 3), 80, interactions=1.0, designs=8
+        "salle2024", "sparse", (3, 3), 80, interactions=1.0, draws_each=50
     ),
 }
-"""Worlds of other kinds, drawn up when all else was done; sentences are drawn anew after every 50 draws"""
+"""Worlds of other kinds, drawn up when all else was done"""
 
 
 def null_in(n_draws: int, seed: int, *, about: NullWorld, name: str) -> list[Claim]:
     """p ≤ 0.05 of two systems whose strengths have nothing to do with each other."""
     rng, found = np.random.default_rng(seed), list[tuple[float, float]]()
     for k in range(n_draws):
-        if k % -(-n_draws // about.designs) == 0:
+        if k % (about.draws_each or n_draws) == 0:
             world = about.world(seed + k)
             plan = plan_profiles(world.stimuli)
             side = LayerJudge.of(plan.encoding).side
@@ -163,7 +163,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     ),
     "features-null-outside": (
         {name: partial(null_in, about=about, name=name) for name, about in OUTSIDE_WORLDS.items()},
-        400,
+        1200,
     ),
     "features-nothing": ({kind: partial(nothing_matters, kind=kind) for kind in SENTENCES}, 200),
 }

@@ -165,7 +165,7 @@ def groups_with_one_centre(n: int, seed: int, *, draw: Draw, world: str) -> list
     rng, p, holds_zero = np.random.default_rng(seed), [], []
     for _ in range(n):
         distances, groups = draw(rng)
-        row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
+        row = compare_groups(distances, groups, n_permutations=199).separation.iloc[0]
         p.append(row["p"])
         holds_zero.append((row["low"] > 0) == (row["p"] <= 0.05))
     share = float(np.mean(np.array(p) <= 0.05))
@@ -210,7 +210,7 @@ def planted_groups(n: int, seed: int, *, world: str) -> list[Claim]:
     rng, powerful, recovered = np.random.default_rng(seed), 0, 0
     for _ in range(n):
         distances, groups = PLANTED[world](rng)
-        row = compare_groups(distances, groups, n_resamples=2, n_permutations=199).separation.iloc[0]
+        row = compare_groups(distances, groups, n_permutations=199).separation.iloc[0]
         powerful += row["p"] <= 0.05
         recovered += cluster_models(distances, groups=groups, n_permutations=1).adjusted_rand >= 0.8
     return [

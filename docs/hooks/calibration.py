@@ -12,6 +12,7 @@ Row = dict[str, Any]
 
 REST = "rest"
 SUMMARY = "summary"
+MISSED = "missed"
 FAMILIES = {
     "τ_w and features": ("features-",),
     "geometric measures (RSA, CKA)": ("ranges-", "null-"),
@@ -37,15 +38,20 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "calibration.js
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the table of all simulations whose names begin with PREFIX where `<!-- calibration: PREFIX -->` is.
 
-    `rest` stands for all that no other mark of the page names, `summary` for one row per family of claims.
+    `rest` stands for all that no other mark of the page names, `summary` for one row per family of claims,
+    `missed` for all rows that missed their goal.
     """
-    prefixes = tuple(name for name in MARK.findall(markdown) if name not in (REST, SUMMARY))
+    prefixes = tuple(name for name in MARK.findall(markdown) if name not in (REST, SUMMARY, MISSED))
     if not MARK.search(markdown):
         return markdown
     kept = json.loads(RESULTS.read_text(encoding="utf-8"))
 
     def made(found: re.Match[str]) -> str:
-        return summary(kept) if found[1] == SUMMARY else table(chosen(kept, found[1], prefixes))
+        if found[1] == SUMMARY:
+            return summary(kept)
+        if found[1] == MISSED:
+            return table([row for rows in kept.values() for row in rows if not row["holds"]])
+        return table(chosen(kept, found[1], prefixes))
 
     return MARK.sub(made, markdown)
 

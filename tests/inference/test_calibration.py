@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,13 +15,17 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from benchmarks.calibration import __main__ as calibration
+from benchmarks.calibration import feature_ties
 from benchmarks.calibration.claims import Claim, claims_of, error_of_sets, parts_of
+from benchmarks.calibration.feature_worlds import FOUR, Equals, RangeWorld, equal_pairs, equals
 from benchmarks.calibration.structure import known_centres
 from benchmarks.calibration.worlds import shown
+from thinkalike.inference.block_tests import BlockTest
 
 SMALL = (
     "null-cka",
     "agreement-related",
+    "groups-means",
     "groups-planted",
     "blocks-planted",
     "subjects-level",
@@ -106,6 +112,51 @@ def test_the_error_of_draws_that_come_in_sets() -> None:
     assert error_of_sets(np.repeat(values, 10), np.repeat(range(12), 10)) == pytest.approx(alone)
     assert error_of_sets(values, [0] * 12) is None
     assert Claim("p", "w", 0.0, 1.0, 0.5, 120, error_of_sets=0.07).as_row()["error"] == 0.07
+
+
+def test_sets_of_three_whose_two_most_alike_pairs_are_equals() -> None:
+    """a, b, c are such a set; d, e, f are only so by their two least; a, b, d would be one with no c."""
+    means = dict.fromkeys(combinations("abcdef", 2), 0.0) | {
+        ("a", "b"): 0.8,
+        ("a", "c"): 0.79,
+        ("b", "c"): 0.5,
+        ("a", "d"): 0.81,
+        ("d", "e"): 0.9,
+        ("d", "f"): 0.41,
+        ("e", "f"): 0.4,
+    }
+    assert list(equal_pairs(means)) == [(("a", "b"), ("a", "c"))]
+
+
+def test_equals_are_chosen_by_the_truth_and_then_seen_in_a_sample() -> None:
+    about = RangeWorld("salle2024", FOUR * 3, 40, 200, (1,) * 12)
+    found = list(equals(about, 4, 0))
+    assert len(found) == 4
+    for pool in {one.pool for one in found}:
+        names = [profile.system for one in found if one.pool == pool for profile in one.made]
+        assert len(names) == len(set(names)) == 3 * sum(one.pool == pool for one in found)
+    for one in found:
+        assert {*one.first, *one.second} == {profile.system for profile in one.made}
+        assert all(profile.replicates is not None for profile in one.made)
+
+
+@pytest.mark.parametrize(("behind_low", "tied"), [(-0.1, True), (0.01, False)])
+def test_a_tie_is_of_the_two_pairs(behind_low: float, tied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(ab: float, ac: float, bc: float) -> SimpleNamespace:
+        known = {"maximum": 1.0, "layer_a": 0, "layer_b": 0}
+        blocks = [
+            BlockTest(a=a, b=b, mean=mean, behind_low=behind_low, behind_high=0.5, **known)  # type: ignore[arg-type]
+            for (a, b), mean in zip(combinations("abc", 2), (ab, ac, bc), strict=True)
+        ]
+        return SimpleNamespace(blocks=[*blocks, BlockTest(a="a", b="a", mean=1.0, **known)])  # type: ignore[arg-type]
+
+    one = Equals(("a", "b"), ("a", "c"), [], 0)
+    monkeypatch.setattr(feature_ties, "taus", lambda _: made(0.8, 0.7, 0.1))
+    assert feature_ties.is_tied(one) is tied
+    monkeypatch.setattr(feature_ties, "taus", lambda _: made(0.6, 0.7, 0.1))
+    assert feature_ties.is_tied(one) is tied
+    monkeypatch.setattr(feature_ties, "taus", lambda _: made(0.6, 0.7, 0.9))
+    assert feature_ties.is_tied(one) is None
 
 
 def test_features_that_go_together() -> None:

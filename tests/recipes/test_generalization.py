@@ -332,7 +332,7 @@ def test_paper_scale_on_tiny_models_of_the_same_names(tmp_path: Path, tokenizer:
     few: dict[str, Any] = {"n_models": 4, "n_chosen": 2, "longest": 32, "cka_length": 40, "cka_batch": 80}
     few |= {"sets": 2, "n_stitched": 12, "n_barriers": 12, "n_cka": 12}
     few |= {"mnli_file": str(tmp_path / "mnli.jsonl"), "hans_file": str(tmp_path / "hans.jsonl")}
-    few |= {"resamples": 100, "permutations": 99}
+    few |= {"permutations": 99}
     done = reproduce("brown2023-generalization", "paper", tmp_path / "run", models_folder=folder, **few)
     assert len(done.findings.tables[0].frame) == 4
     assert {f.of_paper for f in done.findings.figures} >= {"Figure 2", "Figure 7", "Figure 8"}

@@ -1,7 +1,7 @@
 """Groups of models: how alike models are within groups and between them.
 
-Pairs share models, so pairs are not independent: the ranges of means resample models, and the separation of
-the groups is tested by relabelling and by turning them (`separation.py`).
+Pairs share models, so pairs are not independent: the ranges of means leave models out (`over_models.py`), and
+the separation of the groups is tested by relabelling and by turning them (`separation.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.over_models import mean_over_pairs
 from thinkalike.inference.separation import Separation, separations
 from thinkalike.labels import Floats, Layer
 from thinkalike.saving import Kept
@@ -38,7 +39,8 @@ class ModelGroups(Kept):
     """Of each system"""
     kind: Literal["similarity", "distance"]
     means: pd.DataFrame = field()
-    """One row per layer and pair of groups: layer, pair, within (one group?), mean, low, high, n_pairs"""
+    """One row per layer and pair of groups: layer, pair, within (one group?), mean, low, high, n_pairs. The
+    range is over models; NaN where one of the groups has two of them"""
     separation: pd.DataFrame = field()
     """One row per layer: how much farther apart models of different groups are than models of one, all groups
     counting alike (between − within for distances, the reverse for similarities), with low, high, p of that
@@ -93,7 +95,6 @@ def compare_groups(
     layers: Sequence[Layer | float] | None = None,
     kind: Literal["similarity", "distance"] = "distance",
     squared: bool | None = None,
-    n_resamples: int = 2000,
     n_permutations: int = 9999,
     confidence: float = 0.95,
     seed: int = 0,
@@ -108,8 +109,6 @@ def compare_groups(
         centre and unlike spread have separation 0. The separation is then √(mean square between) −
         √(mean square within), in the unit of the distances. False for what adds up as it is (similarities,
         penalties, losses). None: squared for distances.
-    n_resamples : bootstrap samples of *models* for the ranges of the means, with replacement within their
-        groups. Pairs of a model with its own copy are left out.
     n_permutations : relabellings of the models by group; all of them where they are fewer. In groups of three
         models or more these are also turned around their centre (`separation.py`), at most 1,999 times.
     confidence : of the ranges. Where the relabellings are so few that no p could be 1 − `confidence`, none is
@@ -127,9 +126,7 @@ def compare_groups(
     stack, names, layer_names = _checked(values, groups, systems, layers)
     order, codes = np.unique([str(g) for g in groups], return_inverse=True)
     rng = np.random.default_rng(seed)
-    copies = _resampled(codes, n_resamples, rng)
     labellings = np.stack(relabellings(codes, n_permutations, rng))
-    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
     squared = kind == "distance" if squared is None else squared
     lowest = float(stack[:, ~np.eye(len(codes), dtype=bool)].min())
     if squared and lowest < 0:
@@ -151,12 +148,11 @@ def compare_groups(
         systems=names,
         groups=tuple(str(g) for g in groups),
         kind=kind,
-        means=_means(stack, layer_names, order, codes, copies, ends),
+        means=_means(stack, layer_names, order, codes, confidence),
         separation=_separation_frame(found, layer_names, stack, codes, squared=squared),
         smallest_p=smallest,
         settings={
             "squared": squared,
-            "n_resamples": n_resamples,
             "n_permutations": len(labellings),
             "confidence": confidence,
             "seed": seed,
@@ -169,24 +165,19 @@ def _means(
     layers: Sequence[Layer | float],
     order: npt.NDArray[np.str_],
     codes: Labels,
-    copies: Floats,
-    ends: list[float],
+    confidence: float,
 ) -> pd.DataFrame:
     rows = []
     for layer, matrix in zip(layers, stack, strict=True):
         for a, b in combinations_with_replacement(range(len(order)), 2):
             pairs = _pairs(codes, a, b)
-            low, high = np.nanquantile(_weighted_means(matrix, pairs, copies), ends)
-            if pairs.sum() == 2:  # of two models there is one pair, whatever is drawn: no interval
-                low = high = np.nan
+            found = mean_over_pairs(matrix, pairs, codes, confidence=confidence)
             rows.append(
                 {
                     "layer": layer,
                     "pair": f"{order[a]} – {order[b]}",
                     "within": a == b,
-                    "mean": matrix[pairs].mean(),
-                    "low": low,
-                    "high": high,
+                    **found._asdict(),
                     "n_pairs": int(pairs.sum()) // 2,
                 }
             )
@@ -261,22 +252,6 @@ def _pairs(codes: Labels, a: int, b: int) -> npt.NDArray[np.bool_]:
     """Ordered pairs of different models, one of group `a` and one of group `b`."""
     one = (codes[:, None] == a) & (codes[None, :] == b)
     return (one | one.T) & ~np.eye(len(codes), dtype=bool)
-
-
-def _resampled(codes: Labels, n: int, rng: np.random.Generator) -> Floats:
-    """How often each model is drawn in each resample of its group: (n, m)."""
-    copies = np.zeros((n, len(codes)))
-    for group in np.unique(codes):
-        members = np.flatnonzero(codes == group)
-        copies[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=n)
-    return copies
-
-
-def _weighted_means(matrix: Floats, pairs: npt.NDArray[np.bool_], copies: Floats) -> Floats:
-    """The mean over chosen pairs in every resample: (n,); NaN where a resample has no such pair."""
-    total = ((copies @ np.where(pairs, matrix, 0.0)) * copies).sum(axis=1)
-    count = ((copies @ pairs.astype(np.float64)) * copies).sum(axis=1)
-    return np.divide(total, count, out=np.full(len(copies), np.nan), where=count > 0)
 
 
 def relabellings(codes: Labels, n: int, rng: np.random.Generator) -> list[Labels]:

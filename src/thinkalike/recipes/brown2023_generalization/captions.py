@@ -45,14 +45,11 @@ def group_figures(groups: Groups, settings: GeneralizationSettings, ending: str 
     """The figures of one choice of groups."""
     measured = groups.measured
     shares, last = measured.shares.tolist(), measured.last_shares.tolist()
-    directed = partial(
-        directed_means, groups=groups.groups, n_resamples=settings.resamples, seed=settings.seed
-    )
+    directed = partial(directed_means, groups=groups.groups)
     compare = partial(
         compare_groups,
         groups=groups.groups,
         systems=measured.names,
-        n_resamples=settings.resamples,
         n_permutations=999,
         seed=settings.seed,
     )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
+from thinkalike.inference.over_models import mean_over_pairs
 
 Floats = npt.NDArray[np.float64]
 GENERALIZING, HEURISTIC = "generalizing", "heuristic"
@@ -67,9 +68,7 @@ def directed_means(
     groups: Sequence[str],
     layers: Sequence[float],
     *,
-    n_resamples: int = 2000,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Means over pairs of different models from one group to another, with intervals over models.
 
@@ -80,36 +79,20 @@ def directed_means(
     Returns
     -------
     DataFrame: `layer`, `pair` (`generalizing → heuristic`), `within`, `mean`, `low`, `high`, `n_pairs`.
-    Resamples draw models, with replacement within their groups; a model with its own copy is no pair.
     """
-    rng = np.random.default_rng(seed)
     codes = np.array([GROUPS.index(group) for group in groups])
-    copies = np.zeros((n_resamples, len(codes)))
-    for code in range(len(GROUPS)):
-        own = np.flatnonzero(codes == code)
-        copies[:, own] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), size=n_resamples)
-    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
     rows = []
     for layer, matrix in zip(layers, values, strict=True):
         for a, b in product(range(len(GROUPS)), repeat=2):
             chosen = (codes[:, None] == a) & (codes[None, :] == b) & ~np.eye(len(codes), dtype=bool)
-            low, high = np.nanquantile(_weighted(matrix, chosen, copies), ends)
+            found = mean_over_pairs(matrix, chosen, codes, confidence=confidence)
             rows.append(
                 {
                     "layer": layer,
                     "pair": f"{GROUPS[a]} → {GROUPS[b]}",
                     "within": a == b,
-                    "mean": float(matrix[chosen].mean()),
-                    "low": float(low),
-                    "high": float(high),
+                    **found._asdict(),
                     "n_pairs": int(chosen.sum()),
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _weighted(matrix: Floats, chosen: npt.NDArray[np.bool_], copies: Floats) -> Floats:
-    """The mean over chosen pairs in every resample; NaN where it has none."""
-    total = ((copies @ np.where(chosen, matrix, 0.0)) * copies).sum(axis=1)
-    count = ((copies @ chosen.astype(np.float64)) * copies).sum(axis=1)
-    return np.divide(total, count, out=np.full(len(copies), np.nan), where=count > 0)

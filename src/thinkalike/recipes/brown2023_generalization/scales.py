@@ -35,8 +35,8 @@ class GeneralizationSettings(RecipeSettings):
         Of the questions in distribution, those that stitching, barriers and CKA are measured on.
     cka_length, cka_batch
         The tokens that a text is padded to for CKA, and the consecutive rows of a batch: two texts.
-    resamples, permutations
-        For intervals, and for tests.
+    permutations
+        Of the tests.
     """
 
     source: str = "fine-tuned"
@@ -67,7 +67,6 @@ class GeneralizationSettings(RecipeSettings):
     n_cka: int = 100
     cka_length: int = 48
     cka_batch: int = 96
-    resamples: int = 2000
     permutations: int = 9999
     device: str = "cpu"
 
@@ -95,7 +94,6 @@ SCALES = {
         n_cka=12,
         cka_length=24,
         cka_batch=48,
-        resamples=200,
         permutations=999,
     ),
     "nano": NANO,
