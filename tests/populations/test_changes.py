@@ -45,7 +45,7 @@ def test_strengths_without_a_part_are_those_of_the_others(stimuli: Stimuli) -> N
     base, _ = WORLDS[0].states(stimuli, np.random.default_rng(2), gain=0.0)
     acts = ta.Activations.from_arrays({1: base[1]}, system="x", stimuli=stimuli)
     from thinkalike.comparison.geometry_similarity import sentences_of
-    from thinkalike.inference.jackknife import left_out
+    from thinkalike.inference.ranges import left_out
 
     kept = next(left_out(sentences_of(stimuli), len(stimuli)))
     found = parted_strengths(acts, plan_changes(stimuli))

@@ -11,7 +11,7 @@ from scipy.stats import pearsonr, weightedtau
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.jackknife import jackknife_error
+from thinkalike.inference.ranges import jackknife_error
 from thinkalike.populations.between_models import between_folds, between_models
 from thinkalike.populations.importance_distances import (
     euclidean_matrix,

@@ -28,7 +28,7 @@ from thinkalike.inference.agreement import agreement, beside_untrained, correcte
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.halves import AcrossHalves
-from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.ranges import jackknife_range
 from thinkalike.inference.sentences import SentencePlan
 from thinkalike.inference.weighted_tau import contribution_matrix, tau_matrix
 from thinkalike.labels import Floats, span_of

@@ -13,7 +13,6 @@ from scipy.stats import t as student
 
 from thinkalike import provenance
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.added_noise import STEP
 from thinkalike.inference.over_subjects import (
     BOTH,
     Cluster,
@@ -24,6 +23,7 @@ from thinkalike.inference.over_subjects import (
     spread,
     spread_of_noise,
 )
+from thinkalike.inference.ranges import STEP
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.many_tests import corrected
 from thinkalike.measures import MEASURES

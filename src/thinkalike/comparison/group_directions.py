@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
-from thinkalike.measures.cca import Basis, prepare_basis, prepare_leading
 from thinkalike.measures.inputs import as_layer
+from thinkalike.measures.linear_maps import Basis, prepare_basis, prepare_leading
 from thinkalike.measures.measure import Measure
 
 Layers = Sequence[npt.NDArray[np.floating]]

@@ -19,7 +19,7 @@ from thinkalike.comparison.geometry_similarity import layer_measure, sentences_o
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.jackknife import left_out
+from thinkalike.inference.ranges import left_out
 from thinkalike.labels import Floats, Layer
 from thinkalike.populations.pair_design import sketch_pairs
 from thinkalike.populations.reference_sets import reference

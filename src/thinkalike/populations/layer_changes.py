@@ -24,7 +24,7 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.geometry_similarity import sentences_of
 from thinkalike.encoding.importance import make_feature_sets
 from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
-from thinkalike.inference.jackknife import jackknife_error, left_out
+from thinkalike.inference.ranges import jackknife_error, left_out
 from thinkalike.labels import Floats, Layer
 from thinkalike.measures.inputs import as_layer
 from thinkalike.pairs.distances import make_target

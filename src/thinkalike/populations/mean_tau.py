@@ -15,8 +15,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.inference.relabelling import sign_table, tau_of_signs
-from thinkalike.inference.weighted_tau import feature_weights
+from thinkalike.inference.weighted_tau import feature_weights, sign_table, tau_of_signs
 from thinkalike.labels import Floats
 from thinkalike.machine import compiled
 
