@@ -10,7 +10,7 @@ import pytest
 import thinkalike as ta
 from benchmarks.calibration.changes import WORLDS
 from thinkalike.errors import InvalidInput
-from thinkalike.populations.layer_changes import holm, parted_strengths, plan_changes, strength_changes
+from thinkalike.populations.diffing import holm, parted_strengths, plan_changes, strength_changes
 from thinkalike.stimuli import Stimuli
 
 

@@ -182,7 +182,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     if sensitivity:
         _sensitivity(opened, table, cohort, **options)
         return
-    from thinkalike.report.population_answer import why_in_words
+    from thinkalike.report.population_page import why_in_words
     from thinkalike.wording import number
 
     found = opened.why(_table(table), **options)

@@ -172,7 +172,7 @@ def profile(
 
 def _latents_of(states: Activations, shown: Stimuli, options: Mapping[str, Any]) -> Activations:
     """What an autoencoder makes of a kept residual stream, if one was given."""
-    from thinkalike.activations.latent_choice import LatentChoice
+    from thinkalike.activations.sparse_latents import LatentChoice
 
     choice = LatentChoice.asked(*(options.get(name) for name in ("autoencoder", "layer", "latents", "best")))
     return states if choice is None else choice.of(states, shown, None)

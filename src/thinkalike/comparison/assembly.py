@@ -15,11 +15,11 @@ from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
+from thinkalike.comparison.diagnostics import precision_table
 from thinkalike.comparison.feature_similarity import by_features, shared_features, stacked_importance
 from thinkalike.comparison.geometry_similarity import LayerVectors, between_vectors, with_tests
 from thinkalike.comparison.layerpass import Geometry
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, smacof
-from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix

@@ -174,8 +174,7 @@ class GroupComparison(KeptFolder):
         ----------
         rows : layers of models to show. When None all, or over many regions the eight that score best.
         """
-        from thinkalike.comparison.group_plot import group_chart
-        from thinkalike.comparison.plots import draw
+        from thinkalike.comparison.plots import draw, group_chart
 
         shown = None if rows is None else [find_row(self.rows, *row) for row in rows]
         return draw(partial(group_chart, shown=shown), self, theme=theme)

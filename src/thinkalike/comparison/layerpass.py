@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.activations.store import Activations
+from thinkalike.comparison.geometry_similarity import halves_of
 from thinkalike.comparison.maps import classical_mds
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ExaminedLayer, ProfilingPlan, collect_profile, examine_layer
-from thinkalike.comparison.sentence_halves import halves_of
 from thinkalike.inference.geometry_tests import Null
 from thinkalike.inference.halves import AcrossHalves, HalvesPlan, Ranks, rsa_across_halves
 from thinkalike.inference.left_out import LeftOut
