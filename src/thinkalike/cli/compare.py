@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from thinkalike.addresses import reaching
 from thinkalike.cli.application import app
@@ -50,10 +52,12 @@ from thinkalike.cli.options import (
 )
 from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.options import MOST_PERMUTATIONS
 from thinkalike.types import Option
 
 if TYPE_CHECKING:
+    from thinkalike.comparison.comparison import Comparison
     from thinkalike.stimuli import Stimuli
 
 Resamples = Annotated[int | None, resamples("20; salle2024: 0")]
@@ -178,7 +182,6 @@ def run_comparison(
     named: Mapping[str, str], stimuli: Stimuli, *, out: Path, report: bool, **options: Option
 ) -> Written:
     """Compare, write the report, and say what came out; returns the run directory."""
-    from thinkalike.cli.closing import close
     from thinkalike.comparison import compare as run
     from thinkalike.comparison.cautions import CautionWarning
 
@@ -207,3 +210,36 @@ def run_comparison(
 def _bytes_of(path: Path) -> bytes | None:
     with reaching(path):
         return path.read_bytes() if path.is_file() else None
+
+
+FOOTNOTE = (
+    "τ_w: how alike the order of the features is, from −1 to 1; RSA and other measures: geometry; all are "
+    "means over pairs of layers. low to high: 95 % range over other sentences. q: how often chance does as "
+    "much, corrected for the number of pairs. untrained: copies with random weights."
+)
+
+
+def close(comparison: Comparison, report: Path | None) -> None:
+    """The answer, a small table of the pairs of systems, the cautions, and where the report is."""
+    console = Console()
+    typer.echo("")
+    for question, said in comparison.answer.by_question().items():
+        typer.echo(fill(f"{question} {said}", console.width))
+    typer.echo("")
+    frame = comparison.table().drop(columns="ceiling", errors="ignore")  # the report has it
+    rows = [[_cell(name, value) for name, value in row.items()] for _, row in frame.iterrows()]
+    show_table([str(name) for name in frame], rows, names=("systems", "best layers"), console=console)
+    typer.echo(fill(FOOTNOTE, console.width))
+    if comparison.cautions:
+        typer.echo("\nTo keep in mind:")
+        show_notes((caution.text for caution in comparison.cautions), console)
+    if report is not None:
+        typer.echo(f"\nReport: {report}")
+
+
+def _cell(column: object, value: object) -> str:
+    from thinkalike.wording import number
+
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2g}" if column == "q" else number(value)

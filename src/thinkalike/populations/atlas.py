@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import named_systems
+from thinkalike.dispatch import raise_failures
 from thinkalike.errors import DamagedFile, InvalidInput, ThinkalikeError, UnknownName, one_line
 from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
 from thinkalike.options import whole_number
-from thinkalike.parallel import engine_for, raise_failures
+from thinkalike.parallel import engine_for
 from thinkalike.populations.atlas_store import AtlasStore
 from thinkalike.populations.between_models import (
     FEATURES,
