@@ -86,7 +86,7 @@ def plan_strengths(
     """Prepare the strengths on all items but those of each fold; on all items without folds.
 
     With `own_effects` every item has a free number of its own, so that how long its vector is moves no
-    feature (`encoding.item_effects`).
+    feature (`ItemEffects`).
     """
     presences = tuple(_presence(f) for f in differences.features if not f.counted.all())
     columns = replace(differences, features=differences.features + presences)
