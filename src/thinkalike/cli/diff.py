@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinkalike.cli.application import app
-from thinkalike.cli.groups import Machine, Shown, Vectors, grouped
 from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.option_groups import Machine, Shown, Vectors, grouped
 from thinkalike.cli.options import (
     Chat,
     Figure,

@@ -12,8 +12,8 @@ from thinkalike.cli.autoencoder import (
     show_latents,
 )
 from thinkalike.cli.finished import Written, says_again
-from thinkalike.cli.groups import Latents, Texts, grouped
 from thinkalike.cli.named import MODELS, parse_models
+from thinkalike.cli.option_groups import Latents, Texts, grouped
 from thinkalike.cli.options import (
     BatchSize,
     Bos,

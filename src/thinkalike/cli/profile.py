@@ -14,8 +14,8 @@ from thinkalike.cli.autoencoder import (
     show_latents,
 )
 from thinkalike.cli.finished import Written, says_again
-from thinkalike.cli.groups import Encoding, Latents, Machine, ShownByColumns, Texts, Vectors, grouped
 from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.option_groups import Encoding, Latents, Machine, ShownByColumns, Texts, Vectors, grouped
 from thinkalike.cli.options import (
     DryRun,
     Figure,
