@@ -110,8 +110,7 @@ def speed() -> dict[str, Any]:
     import torch
 
     import thinkalike as ta
-    from thinkalike.systems.chunk_plan import make_plan
-    from thinkalike.systems.passes import TextSource
+    from thinkalike.systems.passes import TextSource, make_plan
     from thinkalike.systems.stack import layers_of
     from thinkalike.systems.texts import Reader
 

@@ -214,7 +214,7 @@ print(found.n_pairs, time.perf_counter() - start, resource.getrusage(resource.RU
 
 def null() -> None:
     """τ_w of 51 × 51 layers under all 40,320 relabellings of 8 features, with and without ties."""
-    from thinkalike.inference.relabelling import relabelled_taus, relabellings
+    from thinkalike.inference.weighted_tau import relabelled_taus, relabellings
 
     rng = np.random.default_rng(0)
     orders = relabellings(8)

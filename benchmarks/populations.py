@@ -96,7 +96,7 @@ def errors() -> dict[str, float]:
 
 def times() -> dict[str, float]:
     """By the processor, both threads together: a busy machine makes the clock say little."""
-    from thinkalike.populations.mean_tau import mean_tau_matrix
+    from thinkalike.populations.between_models import mean_tau_matrix
 
     rng = np.random.default_rng(0)
     drawn = [_importances(rng) for _ in range(MODELS)]
@@ -114,7 +114,7 @@ def times() -> dict[str, float]:
 def searches(rng: np.random.Generator, drawn: list[np.ndarray]) -> dict[str, float]:
     """The nearest of 100,000, whose index is written and of whom the candidates have files; adding one."""
     import thinkalike as ta
-    from thinkalike.populations.mean_tau import compact
+    from thinkalike.populations.between_models import compact
 
     result = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -27,10 +27,9 @@ CAPABILITIES = {
     "certainty: ranges, nulls, ceilings, other analyses": (
         "inference/agreement", "inference/block_tests", "inference/blocks", "inference/clusters",
         "inference/conclusions", "inference/geometry_tests", "inference/groups", "inference/halves",
-        "inference/jackknife", "inference/left_out", "inference/null_calibration", "inference/pair_products",
-        "inference/sentences", "inference/separation", "comparison/analyses", "comparison/analysing",
-        "comparison/concluding", "comparison/diagnostics", "comparison/precision", "comparison/replicates",
-        "comparison/rereading", "comparison/robustness", "comparison/sentence_halves",
+        "inference/left_out", "inference/null_calibration", "inference/ranges", "inference/sentences",
+        "inference/separation", "comparison/analyses", "comparison/analysing", "comparison/concluding",
+        "comparison/diagnostics", "comparison/replicates", "comparison/rereading", "comparison/robustness",
         "comparison/system_cautions", "encoding/resampled_sums", "encoding/resampling", "encoding/strengths",
     ),
     "many models: fingerprints, atlas, why, diff, trace": (
@@ -38,22 +37,22 @@ CAPABILITIES = {
         "cli/atlas", "cli/diff", "cli/fingerprint",
     ),
     "beyond one machine: addresses, tasks, plans": (
-        "addresses", "leases", "parallel", "activations/expiry", "comparison/tasks", "comparison/planning",
-        "comparison/layer_costs", "comparison/reading_costs", "comparison/run_plan",
+        "addresses", "leases", "parallel", "dispatch", "activations/expiry", "comparison/tasks",
+        "comparison/planning", "comparison/costs", "comparison/run_plan",
         "comparison/text_planning", "measures/large_cka", "stitching/stitch_tasks",
     ),
     "inside the layer: heads, experts, latents, states": (
-        "activations/autoencoders", "activations/latent_choice", "activations/parts",
+        "activations/autoencoders", "activations/parts",
         "activations/sparse_latents", "cli/autoencoder", "comparison/probe_table", "measures/probes",
         "systems/carried_states", "systems/chats", "systems/continuations", "systems/windows",
     ),
     "brains, subjects, further measures": (
         "activations/brain_files", "activations/distance_sources", "cli/group", "cli/outputs",
         "charts/subject_charts", "comparison/group", "comparison/group_ceilings",
-        "comparison/group_features", "comparison/group_plot", "comparison/group_profile",
+        "comparison/group_features", "comparison/group_profile",
         "comparison/group_scoring", "encoding/rank_fit", "inference/over_subjects", "measures/dynamics",
-        "measures/gulp", "measures/matching", "measures/outputs", "measures/topology", "pairs/preprocessing",
-        "pairs/runs", "stimuli/dataset_files", "streaming/output_distances",
+        "measures/outputs", "measures/topology", "pairs/preprocessing",
+        "pairs/runs", "streaming/output_distances",
     ),
     "what people see: a page to explore, methods, logs, resuming": (
         "serving/", "report/methods", "report/methods_text", "charts/group_charts", "cli/config",

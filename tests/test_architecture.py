@@ -30,6 +30,7 @@ ORDER = [
     "provenance",
     "saving",
     "parallel",
+    "dispatch",
     "registry",
     "labels",
     "wording",

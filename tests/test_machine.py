@@ -273,7 +273,7 @@ def test_disk_is_asked_for_where_a_new_folder_would_be(tmp_path: Path) -> None:
 THREADS = """
 import numpy as np
 import torch
-from thinkalike.inference.relabelling import relabelled_taus
+from thinkalike.inference.weighted_tau import relabelled_taus
 
 before = torch.get_num_threads()
 tied = np.array([[1.0, 1.0, 2.0], [3.0, 1.0, 1.0]])

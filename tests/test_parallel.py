@@ -16,17 +16,9 @@ from typing import Any
 import pytest
 
 from tests.waiting import until, until_there
+from thinkalike.dispatch import TRIES, Failure, raise_failures, run_tasks
 from thinkalike.errors import InvalidInput, StoreError, WorkFailed
-from thinkalike.parallel import (
-    TRIES,
-    Failure,
-    dask_client,
-    engine_for,
-    raise_failures,
-    run_tasks,
-    stream_in_order,
-    workers,
-)
+from thinkalike.parallel import dask_client, engine_for, stream_in_order, workers
 
 
 def inverse(x: int) -> float:
@@ -200,7 +192,8 @@ def test_futures_that_cannot_be_cancelled_are_left_when_the_caller_stops() -> No
 
 CALLER = """
 import signal, sys
-from thinkalike.parallel import run_tasks, workers, engine_for
+from thinkalike.dispatch import run_tasks
+from thinkalike.parallel import workers, engine_for
 from tests.test_parallel import wait_there
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from thinkalike.errors import UnknownName
 from thinkalike.files import write_arrays
 from thinkalike.populations import fingerprint, reference
 from thinkalike.populations.atlas import BUNDLED
-from thinkalike.populations.pair_design import draw_pairs, sketch_pairs
 from thinkalike.populations.reference_sets import DIGESTS, FOLDER
+from thinkalike.populations.sketch import draw_pairs, sketch_pairs
 from thinkalike.systems import bundled
 from thinkalike.systems.bundled.cards import Card
 from thinkalike.types import Json

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.calibration.claims import Claim, Simulation
 from thinkalike.activations import Activations
-from thinkalike.populations.layer_changes import (
+from thinkalike.populations.diffing import (
     ChangePlan,
     parted_strengths,
     plan_changes,

@@ -1,7 +1,7 @@
 """Worlds in which ranges by features, and ties, are chosen and judged: systems, and samples of sentences.
 
 Ranges of τ_w and of importances were chosen in `DEVELOPMENT` (`features-ranges-development`; first looked at
-with 25 samples of each of 37 sets of systems): how they are made, and the step of `inference/added_noise.py`.
+with 25 samples of each of 37 sets of systems): how they are made, and the step of `inference/ranges.py`.
 All other worlds only judge: nothing was chosen in them.
 """
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from benchmarks.calibration.claims import Claim, Simulation
 from thinkalike.inference.geometry_tests import geometry_tests
-from thinkalike.inference.jackknife import jackknife_range
 from thinkalike.inference.left_out import has_range, left_out_matrices
+from thinkalike.inference.ranges import jackknife_range
 from thinkalike.inference.sentences import SentencePlan, plan_sentences
 from thinkalike.measures import MEASURES, get_measure
 from thinkalike.stimuli import Stimuli

@@ -10,9 +10,8 @@ from scipy.spatial.distance import squareform
 
 from benchmarks.calibration.claims import Claim, Simulation
 from thinkalike.inference.redundancy import place_tests
-from thinkalike.populations.between_models import Distances
+from thinkalike.populations.between_models import Distances, warped_matrix
 from thinkalike.populations.fact_table import fact_table
-from thinkalike.populations.importance_distances import warped_matrix
 from thinkalike.populations.why import Why, why
 
 LEVEL = (0.03, 0.07)

@@ -225,8 +225,7 @@ def other_ceilings(n_draws: int, seed: int) -> list[Claim]:
 
 def bounds(n_draws: int, seed: int) -> list[Claim]:
     """The same for measures whose lower ceiling is of subjects with one another: bounds and estimates."""
-    from thinkalike.comparison.group_ceilings import measure_ceilings, way_of
-    from thinkalike.comparison.group_directions import BEST
+    from thinkalike.comparison.group_ceilings import BEST, measure_ceilings, way_of
 
     rng = np.random.default_rng(seed)
     rows = [row for name in layer_measures() if not (row := ta.MEASURES[name]).needs_extra]

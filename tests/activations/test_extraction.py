@@ -12,7 +12,7 @@ import torch
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, ModelError, ThinkalikeError, UnknownName
-from thinkalike.systems import chunk_plan
+from thinkalike.systems import passes
 
 
 def extract(case, shown, **options):
@@ -311,7 +311,7 @@ def test_memory_that_is_too_small_for_a_batch_gets_smaller_ones(one_case, mixed_
 def test_memory_is_bounded_by_one_batch(one_case, words_of, monkeypatch):
     """Of the states that hooks see, no more than one batch is ever alive."""
     case = one_case("gpt2")
-    monkeypatch.setitem(chunk_plan.TOKENS_AT_ONCE, "cpu", 32)
+    monkeypatch.setitem(passes.TOKENS_AT_ONCE, "cpu", 32)
     rng = np.random.default_rng(0)
     vocabulary = ["the", "old", "woman", "sings", "a", "king", "and", "why"]
     stimuli = words_of([" ".join(rng.choice(vocabulary, 6)) for _ in range(100)])

@@ -16,7 +16,7 @@ import torch
 
 import thinkalike as ta
 from tests.waiting import PAUSE, until
-from thinkalike.activations import chunks as running
+from thinkalike.activations import extraction_run as running
 from thinkalike.activations.extraction_run import cache_path
 from thinkalike.errors import StoreError
 from thinkalike.machine import cache_directory
@@ -27,9 +27,9 @@ STOPS = f"""
 import sys
 import torch
 import thinkalike as ta
-from thinkalike.activations import chunks
+from thinkalike.activations import extraction_run
 torch.set_num_threads(1)
-answers, n_done = chunks.answers, 0
+answers, n_done = extraction_run.answers, 0
 def stop(*args, **options):
     global n_done
     if n_done == 3:
@@ -37,7 +37,7 @@ def stop(*args, **options):
         pause_until("go on")
     n_done += 1
     return answers(*args, **options)
-chunks.answers = stop
+extraction_run.answers = stop
 ta.extract(sys.argv[1], ta.Stimuli.from_table(sys.argv[2]), batch_size=2)
 """
 """An extraction that stands still after three chunks until a file `go on` is there"""

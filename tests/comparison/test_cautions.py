@@ -20,8 +20,8 @@ from thinkalike.comparison.cautions import (
     find_cautions,
     tell,
 )
+from thinkalike.comparison.diagnostics import precision_table
 from thinkalike.comparison.feature_similarity import by_features
-from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Collinearity, LayerDiagnostics, Profile
 from thinkalike.comparison.profiling import profile as make_profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix

@@ -23,7 +23,7 @@ from thinkalike.cli.boundary import run as run_command
 from thinkalike.comparison import profiling
 from thinkalike.comparison.expiring import look_and_expire
 from thinkalike.comparison.tasks import extract_model, look_at_layers, measure_layers
-from thinkalike.parallel import guarded
+from thinkalike.dispatch import guarded
 from thinkalike.populations.fingerprint_tasks import add_model
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.stitching import TaskFit

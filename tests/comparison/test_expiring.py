@@ -12,8 +12,8 @@ import thinkalike as ta
 from tests.engines import Weighed, dask, files, jobs, processes, threads
 from thinkalike.activations.writer import Writer
 from thinkalike.comparison import layerpass
+from thinkalike.dispatch import WORK
 from thinkalike.errors import InvalidInput, StoreError, WorkFailed
-from thinkalike.parallel import WORK
 from thinkalike.stimuli.table import Stimuli
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import thinkalike as ta
-from thinkalike.comparison import RunPlan, layer_costs, planning
-from thinkalike.comparison.layer_costs import PairCounts
+from thinkalike.comparison import RunPlan, costs, planning
+from thinkalike.comparison.costs import PairCounts
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.comparison.run_plan import Step
 from thinkalike.errors import DamagedFile, InvalidInput, UnknownName
@@ -179,8 +179,8 @@ def test_a_long_run_says_so_at_its_start_if_anyone_listens(
 
 def test_of_many_items_fewer_are_measured_and_the_growth_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """With times that follow the law exactly, the law is found: also where pairs are a sample."""
-    monkeypatch.setattr(layer_costs, "MEASURED_ITEMS", 50)
-    monkeypatch.setattr(layer_costs, "SMALLER", (20, 30, 50))
+    monkeypatch.setattr(costs, "MEASURED_ITEMS", 50)
+    monkeypatch.setattr(costs, "SMALLER", (20, 30, 50))
     many = ta.Stimuli.from_grammar(200, seed=0, grammar="salle2024").subset(np.arange(300))
 
     def law(n: int, pairs: int) -> float:
@@ -189,14 +189,14 @@ def test_of_many_items_fewer_are_measured_and_the_growth_is_known(monkeypatch: p
     def look(some, plan, width, *, geometry):  # type: ignore[no-untyped-def]
         return law(len(some), PairCounts.of(len(some), plan, geometry=geometry).whole)
 
-    monkeypatch.setattr(layer_costs, "_look", look)
-    monkeypatch.setattr(layer_costs, "_seconds_a_sampled_pair", lambda *_: 0.125)
+    monkeypatch.setattr(costs, "_look", look)
+    monkeypatch.setattr(costs, "_seconds_a_sampled_pair", lambda *_: 0.125)
     for most in (10**7, 1_000):
         with pytest.warns(UserWarning, match="seeded sample") if most == 1_000 else _nothing():
             made = plan_profiles(many, max_pairs=most)
         counts = PairCounts.of(300, made, geometry=True)
         assert counts.whole + counts.sampled == min(300 * 299 // 2, most) + 5 * min(60 * 59 // 2, most)
-        found = layer_costs.seconds_a_layer(many, made, [8], geometry=True)
+        found = costs.seconds_a_layer(many, made, [8], geometry=True)
         assert found == {8: pytest.approx(law(300, counts.whole) + 0.125 * counts.sampled, rel=1e-6)}
 
 

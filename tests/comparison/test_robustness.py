@@ -13,7 +13,7 @@ import pytest
 from thinkalike.activations import Activations
 from thinkalike.comparison import Analysis, Comparison, Robustness, compare, rereading
 from thinkalike.comparison.analyses import GRID, MAIN, STEADY
-from thinkalike.encoding import semidefinite
+from thinkalike.encoding import solvers
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.files import plain
@@ -235,8 +235,8 @@ def test_fits_that_did_not_converge_are_no_analysis(
     made: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three steps are too few for a full W; the analyses that are solved exactly stay."""
-    monkeypatch.setattr(semidefinite, "PSD_MAX_ITERATIONS", 3)
-    monkeypatch.setattr(semidefinite, "NEWTON_STEPS", 0)
+    monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
+    monkeypatch.setattr(solvers, "NEWTON_STEPS", 0)
     grid = [
         Analysis("with interactions", encoding={"interactions": True, "alphas": STEADY}),
         Analysis("Shapley values", encoding={"importance": "shapley"}),

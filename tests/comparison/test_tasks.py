@@ -13,8 +13,9 @@ import pytest
 
 import thinkalike as ta
 from tests.engines import OPTIONS, Weighed, dask, files, jobs, processes, threads
+from thinkalike.dispatch import WORK
 from thinkalike.errors import WorkFailed
-from thinkalike.parallel import WORK, cores
+from thinkalike.parallel import cores
 from thinkalike.stimuli.table import Stimuli
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")

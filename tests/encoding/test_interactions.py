@@ -11,9 +11,8 @@ import pytest
 from scipy import stats
 
 from thinkalike.encoding import MLEM, compare_interactions, interaction_importance
-from thinkalike.encoding.designs import make_design
+from thinkalike.encoding.designs import is_metric, make_design, triangles
 from thinkalike.encoding.interactions import corrected_interval
-from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.errors import UnknownName
 from thinkalike.stimuli.feature_coding import code_features
 

@@ -15,8 +15,7 @@ from scipy.stats import rankdata, spearmanr
 
 from thinkalike.encoding.designs import make_design
 from thinkalike.encoding.mlem import MLEM
-from thinkalike.encoding.patterns import find_patterns
-from thinkalike.encoding.scoring import rank_pairs, rank_values, spearman
+from thinkalike.encoding.scoring import find_patterns, rank_pairs, rank_values, spearman
 from thinkalike.pairs.distances import make_target
 from thinkalike.stimuli.feature_coding import code_features
 

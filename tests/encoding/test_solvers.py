@@ -11,10 +11,15 @@ from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
-from thinkalike.encoding import nonnegative, semidefinite
+from thinkalike.encoding import solvers
 from thinkalike.encoding.designs import make_design
-from thinkalike.encoding.nonnegative import solve_nonnegative, solve_nonnegative_many
-from thinkalike.encoding.semidefinite import matrix_size, solve_psd, unpack
+from thinkalike.encoding.solvers import (
+    matrix_size,
+    solve_nonnegative,
+    solve_nonnegative_many,
+    solve_psd,
+    unpack,
+)
 from thinkalike.errors import UnknownName
 
 
@@ -46,7 +51,7 @@ def test_nonnegative_copes_with_columns_that_say_nothing() -> None:
 def test_many_at_once_equal_scipy_on_the_rows(n_columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that hang together and have units of their own; some problems are bound, some are not."""
     rng = np.random.default_rng(n_columns)
-    monkeypatch.setattr(nonnegative, "_by_spectrum", None)  # none of these is near singular
+    monkeypatch.setattr(solvers, "_by_spectrum", None)  # none of these is near singular
     mixed = np.eye(n_columns) + 0.5 * rng.normal(size=(300, n_columns, n_columns)) / np.sqrt(n_columns)
     A = rng.normal(size=(300, 60, n_columns)) @ mixed * 10.0 ** rng.uniform(-3, 3, n_columns)
     b = rng.normal(size=(300, 60)) + np.einsum("nij,nj->ni", A, np.abs(rng.normal(size=(300, n_columns))))
@@ -145,9 +150,9 @@ def test_psd_converges_where_only_the_penalty_tells(n_features: int, relative: f
 @pytest.mark.parametrize("n_features", [2, 4])
 def test_the_slope_of_the_projection(n_features: int) -> None:
     x = np.random.default_rng(0).normal(size=n_features * (n_features + 1) // 2)
-    found = semidefinite._Projected.of(x, n_features).slope()
+    found = solvers._Projected.of(x, n_features).slope()
     for k, direction in enumerate(np.eye(len(x))):
-        ahead, behind = (semidefinite._Projected.of(x + h * direction, n_features).v for h in (1e-6, -1e-6))
+        ahead, behind = (solvers._Projected.of(x + h * direction, n_features).v for h in (1e-6, -1e-6))
         np.testing.assert_allclose(found[:, k], (ahead - behind) / 2e-6, atol=1e-7)
 
 
@@ -166,8 +171,8 @@ def test_psd_converges_where_the_best_metric_is_nothing() -> None:
 
 def test_psd_says_when_it_has_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     A, b = problem(6, 0)
-    monkeypatch.setattr(semidefinite, "PSD_MAX_ITERATIONS", 3)
-    monkeypatch.setattr(semidefinite, "NEWTON_STEPS", 0)
+    monkeypatch.setattr(solvers, "PSD_MAX_ITERATIONS", 3)
+    monkeypatch.setattr(solvers, "NEWTON_STEPS", 0)
     with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
         solve_psd(A.T @ A, A.T @ b, 0.0)
 

@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import false_discovery_control, kstest, weightedtau
 
 from thinkalike.inference.block_tests import Inference, relabelling_test
-from thinkalike.inference.relabelling import relabelled_taus, relabellings
-from thinkalike.inference.weighted_tau import tau_matrix
+from thinkalike.inference.weighted_tau import relabelled_taus, relabellings, tau_matrix
 
 
 def system(name: str, n_layers: int) -> list[tuple[str, int | str]]:
@@ -55,7 +54,7 @@ def test_blocks_of_relabellings_change_nothing(monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(1)
     x, y, orders = rng.normal(size=(3, 5)), rng.normal(size=(2, 5)), relabellings(5)
     whole = all_taus(x, y, orders)
-    monkeypatch.setattr("thinkalike.inference.relabelling._BLOCK", 500)
+    monkeypatch.setattr("thinkalike.inference.weighted_tau._AT_ONCE", 500)
     np.testing.assert_allclose(all_taus(x, y, orders), whole, atol=1e-14)
 
 

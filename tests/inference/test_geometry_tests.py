@@ -9,7 +9,7 @@ from scipy.stats import false_discovery_control, spearmanr
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null, geometry_tests
-from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.ranges import jackknife_range
 from thinkalike.inference.sentences import MOST_ITEMS, plan_sentences
 from thinkalike.measures import get_measure
 from thinkalike.measures.rsa import ranked_layers

@@ -10,8 +10,8 @@ from scipy.stats import rankdata, spearmanr
 from scipy.stats import t as student
 
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.jackknife import jackknife_range, left_out
 from thinkalike.inference.left_out import has_range, left_out_matrices
+from thinkalike.inference.ranges import jackknife_range, left_out
 from thinkalike.measures import get_measure, layer_measures
 from thinkalike.stimuli.feature_coding import code_features
 

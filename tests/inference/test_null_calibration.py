@@ -92,8 +92,8 @@ def test_every_permutation_costs_calibrated_similarity_the_same() -> None:
 def test_layers_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = sentence_orders(None, N, n=4)
     whole = null_values("cka", A, B, orders)[1]
-    monkeypatch.setattr("thinkalike.inference.pair_products._MEMORY", 1)
-    monkeypatch.setattr("thinkalike.inference.pair_products._AT_ONCE", 7)
+    monkeypatch.setattr("thinkalike.measures.pair_forms._MEMORY", 1)
+    monkeypatch.setattr("thinkalike.measures.pair_forms._AT_ONCE", 7)
     assert null_values("cka", A, B, orders)[1] == pytest.approx(whole, abs=1e-6)
 
 

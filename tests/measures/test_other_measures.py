@@ -18,8 +18,8 @@ from sklearn.neighbors import NearestNeighbors
 from thinkalike.errors import InvalidInput, MissingExtra
 from thinkalike.measures import MEASURES, rdms
 from thinkalike.measures.dynamics import prepare_dynamics
+from thinkalike.measures.linear_maps import explained_held_out
 from thinkalike.measures.neighbours import nearest
-from thinkalike.measures.regression import explained_held_out
 from thinkalike.measures.topology import bar_length, prepare_distances
 
 Layers = Callable[..., tuple[np.ndarray, np.ndarray]]

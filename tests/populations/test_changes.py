@@ -10,7 +10,7 @@ import pytest
 import thinkalike as ta
 from benchmarks.calibration.changes import WORLDS
 from thinkalike.errors import InvalidInput
-from thinkalike.populations.layer_changes import holm, parted_strengths, plan_changes, strength_changes
+from thinkalike.populations.diffing import holm, parted_strengths, plan_changes, strength_changes
 from thinkalike.stimuli import Stimuli
 
 
@@ -45,7 +45,7 @@ def test_strengths_without_a_part_are_those_of_the_others(stimuli: Stimuli) -> N
     base, _ = WORLDS[0].states(stimuli, np.random.default_rng(2), gain=0.0)
     acts = ta.Activations.from_arrays({1: base[1]}, system="x", stimuli=stimuli)
     from thinkalike.comparison.geometry_similarity import sentences_of
-    from thinkalike.inference.jackknife import left_out
+    from thinkalike.inference.ranges import left_out
 
     kept = next(left_out(sentences_of(stimuli), len(stimuli)))
     found = parted_strengths(acts, plan_changes(stimuli))

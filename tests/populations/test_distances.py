@@ -11,18 +11,20 @@ from scipy.stats import pearsonr, weightedtau
 
 import thinkalike as ta
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.jackknife import jackknife_error
-from thinkalike.populations.between_models import between_folds, between_models
-from thinkalike.populations.importance_distances import (
+from thinkalike.inference.ranges import jackknife_error
+from thinkalike.populations.between_models import (
+    between_folds,
+    between_models,
+    compact,
+    compact_tau,
     euclidean_matrix,
+    mean_tau_matrix,
     r_squared_matrix,
     warped,
     warped_matrix,
 )
-from thinkalike.populations.mean_tau import compact, compact_tau, mean_tau_matrix
 from thinkalike.populations.model_maps import model_map
-from thinkalike.populations.model_trees import clades, model_tree
-from thinkalike.populations.sentence_draws import sentence_draws
+from thinkalike.populations.model_trees import clades, model_tree, sentence_draws
 
 NAMES = ("nano-pythia-64", "nano-pythia-96", "nano-gpt2", "nano-gelu-3l")
 

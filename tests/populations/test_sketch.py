@@ -7,9 +7,16 @@ import pandas as pd
 import pytest
 
 from thinkalike.measures import MEASURES
-from thinkalike.populations.pair_design import SketchPairs, draw_pairs, sketch_pairs
 from thinkalike.populations.reference_sets import reference
-from thinkalike.populations.sketch import Sketch, Sketcher, sketched_cka, sketched_rsa
+from thinkalike.populations.sketch import (
+    Sketch,
+    Sketcher,
+    SketchPairs,
+    draw_pairs,
+    sketch_pairs,
+    sketched_cka,
+    sketched_rsa,
+)
 from thinkalike.stimuli import Stimuli
 
 

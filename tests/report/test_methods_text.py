@@ -13,7 +13,7 @@ import thinkalike as ta
 from thinkalike.cli.boundary import run
 from thinkalike.comparison import Comparison, profile_group
 from thinkalike.encoding.importance import IMPORTANCES
-from thinkalike.report.methods_parts import IMPORTANCES as WORDS
+from thinkalike.report.methods_text import IMPORTANCES as WORDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 

@@ -18,8 +18,7 @@ from thinkalike.comparison.analyses import Analysis
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.report import write_report
-from thinkalike.report.page import find_tables, page_data, polished, render
-from thinkalike.report.terms import TERMS, explained
+from thinkalike.report.page import TERMS, explained, find_tables, page_data, polished, render
 from thinkalike.stimuli.table import Stimuli
 
 EVIL = ("<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "{{ 7 * 7 }} \"q\" 'r' & {a}")

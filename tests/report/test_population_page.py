@@ -16,8 +16,12 @@ from thinkalike.errors import InvalidInput
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.why import why
-from thinkalike.report.population_answer import population_answer, why_in_words
-from thinkalike.report.population_page import render_population, write_population
+from thinkalike.report.population_page import (
+    population_answer,
+    render_population,
+    why_in_words,
+    write_population,
+)
 
 FEW = {"n_draws": 5, "n_permutations": 19}
 

@@ -11,9 +11,8 @@ import pytest
 
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt
-from thinkalike.serving.exploring import RunExplorer
+from thinkalike.serving.exploring import LayerMemory, RunExplorer
 from thinkalike.serving.questions import Question
-from thinkalike.serving.remembering import LayerMemory
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from thinkalike.stitching.model_pair import open_pair
 from thinkalike.stitching.phi import Affine
 from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import Training
-from thinkalike.stitching.training import _rows, train
-from thinkalike.stitching.training_state import resume, save
+from thinkalike.stitching.training import _rows, resume_training, save_training, train
 from thinkalike.systems.batch import Batch
 from thinkalike.systems.calling import frozen
 from thinkalike.systems.system import LoadOptions
@@ -84,11 +83,11 @@ def test_a_training_that_is_kept_comes_back_whole(job, tmp_path):
     with frozen(*job.models):
         trained = train(job, {STITCH: start()}, how, fit, fit, seed=0, tokens_at_once=64)
     saved = Checkpoint(tmp_path / "state", "key")
-    save(saved, trained, 3)
+    save_training(saved, trained, 3)
     fresh = {STITCH: Training.begin(start(), how)}
-    assert resume(Checkpoint(tmp_path / "state", "other"), fresh) is None
+    assert resume_training(Checkpoint(tmp_path / "state", "other"), fresh) is None
     assert fresh[STITCH].curve == []
-    assert resume(saved, fresh) == 3
+    assert resume_training(saved, fresh) == 3
     one, other = trained[STITCH], fresh[STITCH]
     for name in ("curve", "best_loss", "best_step", "first_loss", "looks_in_vain", "stopped", "last_step"):
         assert getattr(one, name) == getattr(other, name), name

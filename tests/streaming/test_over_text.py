@@ -363,7 +363,7 @@ class Killed(Exception):
 class TestCheckpoint:
     @pytest.fixture
     def options(self, pair: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        monkeypatch.setattr("thinkalike.streaming.stream_state.SECONDS_BETWEEN", 0)
+        monkeypatch.setattr("thinkalike.streaming.over_text.SECONDS_BETWEEN", 0)
         monkeypatch.setattr("thinkalike.streaming.stream.TOKENS_AT_ONCE", 64)
         return {
             "models": pair,

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from thinkalike.activations.autoencoders import SparseAutoencoder
 from thinkalike.activations.extraction_run import ExtractionSettings, run_extraction
-from thinkalike.activations.latent_choice import LatentChoice
 from thinkalike.activations.model_inputs import ModelInputs, as_model_inputs
+from thinkalike.activations.sparse_latents import LatentChoice
 from thinkalike.activations.store import Activations
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.options import whole_number
 from thinkalike.systems import signals, words
 from thinkalike.systems.architectures import Part
 from thinkalike.systems.beginning import Bos
-from thinkalike.systems.chunk_plan import check_batch_size
 from thinkalike.systems.mamba.selective_scan import SWITCH
+from thinkalike.systems.passes import check_batch_size
 from thinkalike.systems.sites import find_site
 from thinkalike.systems.system import LoadOptions, open_system
 from thinkalike.types import Processor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,7 @@ from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.systems.names import name_of
 from thinkalike.types import Option
+from thinkalike.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,16 @@ Q_IN_WORDS = (
     "Both are corrected for the number of facts."
 )
 ACTIONS = ("add", "list", "nearest", "map", "why", "report")
+MEANT_FOR = {
+    ("add",): ("dtype", "device", "batch_size", "fact", "workers", "scheduler"),
+    ("nearest", "map", "why", "report"): ("by",),
+    ("nearest",): ("n",),
+    ("why", "report"): ("facts",),
+    ("why",): ("sensitivity",),
+    ("report",): ("out",),
+    ("map",): ("figure",),
+}
+"""Actions → the options that have a meaning with these alone"""
 
 
 @app.command()
@@ -92,53 +104,60 @@ def atlas(
     if action not in ACTIONS:
         raise UnknownName.among("action of an atlas", action, ACTIONS)
     from thinkalike.populations.atlas import Atlas
-    from thinkalike.populations.fingerprint_files import is_fingerprint
 
     extraction = asked(dtype=dtype, device=device, batch_size=batch_size_of(batch_size))
-    only_with(action == "add", "with add", **extraction, fact=fact, workers=workers, scheduler=scheduler)
-    only_with(action in ("nearest", "map", "why", "report"), "with nearest, map, why and report", by=by)
-    only_with(action == "nearest", "with nearest", n=n)
-    only_with(action in ("why", "report"), "with why and report", facts=facts)
-    only_with(action == "why", "with why", sensitivity=sensitivity)
+    given: dict[str, Option] = {
+        **{name: extraction.get(name) for name in ("dtype", "device", "batch_size")},
+        "fact": fact, "workers": workers, "scheduler": scheduler, "by": by, "n": n, "facts": facts,
+        "sensitivity": sensitivity, "out": out, "figure": figure,
+    }  # fmt: skip
+    for actions, names in MEANT_FOR.items():
+        idle = {name: given[name] for name in names}
+        only_with(action in actions, f"with {listed(actions)}", **idle)
     only_with(action == "why" and bool(sensitivity), "with why --sensitivity", cohort=cohort)
-    only_with(action == "report", "with report", out=out)
-    only_with(action == "map", "with map", figure=figure)
     opened = Atlas(at, **asked(stimuli=reference))
-    if action == "add":
-        if not models:
-            raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
-        if at is None:
-            raise InvalidInput("The bundled fingerprints stay as they are: name a folder, --at my-atlas.")
-        named = parse_systems(models)
-        files = {name: one for name, one in named.items() if is_fingerprint(Path(one))}
-        for name, file in files.items():
-            _check_fingerprint(name, file, fact=fact, **extraction)
-        added = [opened.add(file) for file in files.values()]
-        others = {name: one for name, one in named.items() if name not in files}
-        if others:
-            with lent(workers, scheduler):
-                added += opened.add_models(others, facts=parse_facts(fact), **extraction)
-        for made in added:
-            typer.echo(f"Added {made.name} to {at}: {len(made.layers)} layers.")
-            if len(opened) > 1:
-                _nearest(opened, made.name, 3)
-        return
-    if models and action != "nearest":
+    if models and action not in ("add", "nearest"):
         raise InvalidInput(f"{action} looks at all models of the atlas: leave out {models[0]}.")
-    if not len(opened):
+    if action != "add" and not len(opened):
         raise InvalidInput(f"There is nothing in {at} yet: thinkalike atlas add MODEL --at {at}")
-    if action == "nearest":
-        if not models or len(models) != 1:
-            raise InvalidInput("nearest takes one model of the atlas, for example nano-gpt2.")
-        _nearest(opened, models[0], n or 5, **asked(by=by))
-        return
-    shown: dict[str, Callable[[], None]] = {
+    work: dict[str, Callable[[], None]] = {
+        "add": lambda: _add(opened, at, models, fact, lent(workers, scheduler), **extraction),
         "list": lambda: _list(opened),
+        "nearest": lambda: _nearest_to(opened, models, n or 5, **asked(by=by)),
         "map": lambda: _map(opened, figure, **asked(by=by)),
         "why": lambda: _why(opened, facts, bool(sensitivity), cohort, **asked(by=by)),
         "report": lambda: _report(opened, facts, out or Path("atlas.html"), **asked(by=by)),
     }
-    shown[action]()
+    work[action]()
+
+
+def _add(
+    opened: Atlas,
+    at: str | None,
+    models: list[str] | None,
+    fact: list[str] | None,
+    workers: AbstractContextManager[None],
+    **extraction: Option,
+) -> None:
+    from thinkalike.populations.fingerprint_files import is_fingerprint
+
+    if not models:
+        raise InvalidInput("Nothing was given to add: name a model, or the file of a fingerprint.")
+    if at is None:
+        raise InvalidInput("The bundled fingerprints stay as they are: name a folder, --at my-atlas.")
+    named = parse_systems(models)
+    files = {name: one for name, one in named.items() if is_fingerprint(Path(one))}
+    for name, file in files.items():
+        _check_fingerprint(name, file, fact=fact, **extraction)
+    added = [opened.add(file) for file in files.values()]
+    others = {name: one for name, one in named.items() if name not in files}
+    if others:
+        with workers:
+            added += opened.add_models(others, facts=parse_facts(fact), **extraction)
+    for made in added:
+        typer.echo(f"Added {made.name} to {at}: {len(made.layers)} layers.")
+        if len(opened) > 1:
+            _nearest(opened, made.name, 3)
 
 
 def _check_fingerprint(name: str, source: str, **options: Option) -> None:
@@ -156,6 +175,12 @@ def _list(opened: Atlas) -> None:
     columns = [c for c in ("architecture", "depth", "width", "parameters", "family") if c in facts]
     rows = [[str(name), *(_text(row[c]) for c in columns)] for name, row in facts.iterrows()]
     show_table(["model", *columns], rows, names=["architecture", "family"], title=repr(opened))
+
+
+def _nearest_to(opened: Atlas, models: list[str] | None, n: int, **options: str) -> None:
+    if not models or len(models) != 1:
+        raise InvalidInput("nearest takes one model of the atlas, for example nano-gpt2.")
+    _nearest(opened, models[0], n, **options)
 
 
 def _nearest(opened: Atlas, model: str, n: int, **options: str) -> None:
@@ -182,7 +207,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     if sensitivity:
         _sensitivity(opened, table, cohort, **options)
         return
-    from thinkalike.report.population_answer import why_in_words
+    from thinkalike.report.population_page import why_in_words
     from thinkalike.wording import number
 
     found = opened.why(_table(table), **options)

@@ -5,55 +5,37 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from thinkalike.addresses import reaching
 from thinkalike.cli.application import app
 from thinkalike.cli.autoencoder import (
-    Autoencoder,
-    BestLatents,
-    OfLayer,
-    TheseLatents,
-    latent_options,
     show_latents,
 )
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import SYSTEMS, default_folder, parse_systems
+from thinkalike.cli.option_groups import Encoding, Latents, Machine, ShownByColumns, Texts, Vectors, grouped
 from thinkalike.cli.options import (
-    BatchSize,
-    Bos,
-    Chat,
-    Device,
-    Distance,
-    DropFirst,
     DryRun,
-    Dtype,
-    Generate,
-    Importance,
-    Ordered,
-    Pooling,
-    Preset,
     Scheduler,
     Seed,
-    Site,
-    Steps,
-    SystemTurn,
-    Window,
     Workers,
     address,
     asked,
-    batch_size_of,
     lent,
     resamples,
 )
 from thinkalike.cli.record import AGAIN
-from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
+from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.options import MOST_PERMUTATIONS
 from thinkalike.types import Option
 
 if TYPE_CHECKING:
+    from thinkalike.comparison.comparison import Comparison
     from thinkalike.stimuli import Stimuli
 
 Resamples = Annotated[int | None, resamples("20; salle2024: 0")]
@@ -70,16 +52,13 @@ Null = Annotated[
 
 @app.command()
 @says_again(systems=["models"], inputs=["stimuli", "autoencoder"])
+@grouped
 def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL[@REVISION]...", help=f"Two or more: {SYSTEMS}")
     ],
-    stimuli: StimuliFile = None,
-    sentences: Sentences = None,
-    features: Features = None,
-    drop: Drop = None,
-    kind: Kinds = None,
-    column: Columns = None,
+    *,
+    shown: ShownByColumns,
     measure: Annotated[
         list[str] | None, typer.Option(help="Also by this measure, such as cka; may be given several times.")
     ] = None,
@@ -91,26 +70,11 @@ def compare(
         bool, typer.Option("--robustness", help="Also ask the question under other reasonable analyses.")
     ] = False,
     null: Null = None,
-    preset: Preset = None,
-    distance: Distance = None,
-    step: Steps = None,
-    ordered: Ordered = None,
-    importance: Importance = None,
-    pooling: Pooling = None,
-    site: Site = None,
-    bos: Bos = None,
-    drop_first: DropFirst = None,
-    chat: Chat = False,
-    system_turn: SystemTurn = None,
-    window: Window = None,
-    generate: Generate = None,
-    dtype: Dtype = None,
-    device: Device = None,
-    batch_size: BatchSize = None,
-    autoencoder: Autoencoder = None,
-    layer: OfLayer = None,
-    latents: TheseLatents = None,
-    best: BestLatents = None,
+    encoding: Encoding,
+    vectors: Vectors,
+    texts: Texts,
+    on: Machine,
+    of: Latents,
     seed: Seed = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -132,53 +96,34 @@ def compare(
 ) -> Written:
     """Compare what models care about, layer by layer: how alike they are, and why."""
     named = parse_systems(models)
-    extraction = asked(
-        pooling=pooling,
-        site=site,
-        bos=bos,
-        drop_first=drop_first,
-        chat=chat or None,
-        system_turn=system_turn,
-        window=window,
-        generate=generate,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size_of(batch_size),
-        **latent_options(autoencoder, layer=layer, latents=latents, best=best),
-    )
-    chosen: dict[str, Any] = {"sentences": sentences, "features": features, "drop": drop, "kind": kind}
-    made = robustness and stimuli is None  # sentences of a grammar: others can be made
-    others = read_stimuli(None, seed=(seed or 0) + 1, **chosen) if made else robustness
-    shown = read_stimuli(stimuli, seed=seed, column=column, **chosen)
+    extraction = {**vectors.asked(), **texts.asked(), **on.asked(), **of.asked()}
+    made = robustness and shown.stimuli is None  # sentences of a grammar: others can be made
+    others = shown.read((seed or 0) + 1) if made else robustness
+    stimuli = shown.read(seed)
     options = asked(
         measures=measure,
         controls=controls,
         resamples=resamples,
         robustness=others if robustness else None,
         null=null,
-        preset=preset,
         extraction=extraction or None,
-        distance=distance,
-        steps=step,
-        ordered=ordered,
-        importance=importance,
         seed=seed,
         keep=keep,
+        **encoding.asked(),
     )
     with lent(workers, scheduler):
         if dry_run:
             from thinkalike.comparison import plan
 
-            typer.echo(plan(named, shown, out=out or default_folder(named), **options))
+            typer.echo(plan(named, stimuli, out=out or default_folder(named), **options))
             return []
-        return run_comparison(named, shown, out=out or default_folder(named), report=report, **options)
+        return run_comparison(named, stimuli, out=out or default_folder(named), report=report, **options)
 
 
 def run_comparison(
     named: Mapping[str, str], stimuli: Stimuli, *, out: Path, report: bool, **options: Option
 ) -> Written:
     """Compare, write the report, and say what came out; returns the run directory."""
-    from thinkalike.cli.closing import close
     from thinkalike.comparison import compare as run
     from thinkalike.comparison.cautions import CautionWarning
 
@@ -207,3 +152,36 @@ def run_comparison(
 def _bytes_of(path: Path) -> bytes | None:
     with reaching(path):
         return path.read_bytes() if path.is_file() else None
+
+
+FOOTNOTE = (
+    "τ_w: how alike the order of the features is, from −1 to 1; RSA and other measures: geometry; all are "
+    "means over pairs of layers. low to high: 95 % range over other sentences. q: how often chance does as "
+    "much, corrected for the number of pairs. untrained: copies with random weights."
+)
+
+
+def close(comparison: Comparison, report: Path | None) -> None:
+    """The answer, a small table of the pairs of systems, the cautions, and where the report is."""
+    console = Console()
+    typer.echo("")
+    for question, said in comparison.answer.by_question().items():
+        typer.echo(fill(f"{question} {said}", console.width))
+    typer.echo("")
+    frame = comparison.table().drop(columns="ceiling", errors="ignore")  # the report has it
+    rows = [[_cell(name, value) for name, value in row.items()] for _, row in frame.iterrows()]
+    show_table([str(name) for name in frame], rows, names=("systems", "best layers"), console=console)
+    typer.echo(fill(FOOTNOTE, console.width))
+    if comparison.cautions:
+        typer.echo("\nTo keep in mind:")
+        show_notes((caution.text for caution in comparison.cautions), console)
+    if report is not None:
+        typer.echo(f"\nReport: {report}")
+
+
+def _cell(column: object, value: object) -> str:
+    from thinkalike.wording import number
+
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2g}" if column == "q" else number(value)

@@ -11,26 +11,18 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.option_groups import Machine, Shown, Vectors, grouped
 from thinkalike.cli.options import (
-    BatchSize,
-    Bos,
     Chat,
-    Device,
-    Dtype,
     Figure,
-    Pooling,
     Seed,
-    Site,
     SystemTurn,
     asked,
-    batch_size_of,
     draw,
     file_names,
     only_with,
 )
-from thinkalike.cli.shown import Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_notes, show_table
-from thinkalike.types import Option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,32 +37,25 @@ Out = Annotated[Path | None, file_names("Write tables: OUT-layers and OUT-featur
 
 
 @app.command()
+@grouped
 def diff(
     base: Annotated[str, typer.Argument(metavar="BASE", help=f"One of: {SYSTEMS}")],
     tuned: Annotated[str, typer.Argument(metavar="TUNED", help="Its child, with the same layers.")],
-    stimuli: StimuliFile = None,
-    sentences: Sentences = None,
-    features: Features = None,
-    drop: Drop = None,
-    kind: Kinds = None,
-    pooling: Pooling = None,
-    site: Site = None,
-    bos: Bos = None,
+    *,
+    stimuli: Shown,
+    vectors: Vectors,
     chat: Chat = False,
     base_chat: BaseChat = False,
     tuned_chat: TunedChat = False,
     system_turn: SystemTurn = None,
-    dtype: Dtype = None,
-    device: Device = None,
-    batch_size: BatchSize = None,
+    on: Machine,
     seed: Seed = None,
     out: Out = None,
 ) -> None:
     """Say what changed from a model to its child, layer against the same layer."""
     from thinkalike.populations import diff as run
 
-    shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
-    extraction = _extraction(pooling, site, bos, dtype, device, batch_size)
+    extraction = {**vectors.asked(), **on.asked()}
     only_with(
         chat or base_chat or tuned_chat, "with --chat, --base-chat or --tuned-chat", system_turn=system_turn
     )
@@ -81,7 +66,7 @@ def diff(
     found = run(
         base_source,
         tuned_source,
-        shown,
+        stimuli.read(seed),
         extraction=extraction,
         base_extraction=framed if chat or base_chat else None,
         tuned_extraction=framed if chat or tuned_chat else None,
@@ -103,22 +88,16 @@ def diff(
 
 
 @app.command()
+@grouped
 def trace(
     checkpoints: Annotated[
         list[str],
         typer.Argument(metavar="MODEL@REVISION...", help=f"Two or more, in the order of training: {SYSTEMS}"),
     ],
-    stimuli: StimuliFile = None,
-    sentences: Sentences = None,
-    features: Features = None,
-    drop: Drop = None,
-    kind: Kinds = None,
-    pooling: Pooling = None,
-    site: Site = None,
-    bos: Bos = None,
-    dtype: Dtype = None,
-    device: Device = None,
-    batch_size: BatchSize = None,
+    *,
+    stimuli: Shown,
+    vectors: Vectors,
+    on: Machine,
     seed: Seed = None,
     figure: Figure = None,
     out: Out = None,
@@ -127,9 +106,8 @@ def trace(
     from thinkalike.populations import trace as run
     from thinkalike.populations.diffing import changes_in_words
 
-    shown = read_stimuli(stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind)
-    extraction = _extraction(pooling, site, bos, dtype, device, batch_size)
-    found = run(parse_systems(checkpoints), shown, extraction=extraction, **asked(seed=seed))
+    extraction = {**vectors.asked(), **on.asked()}
+    found = run(parse_systems(checkpoints), stimuli.read(seed), extraction=extraction, **asked(seed=seed))
     changed = found.changed()
     for before, after in pairwise(found.checkpoints):
         rows = changed[(changed["from"] == before) & (changed["to"] == after)]
@@ -142,19 +120,6 @@ def trace(
         typer.echo(f"Drew {figure}.")
     if out is not None:
         _write(out, layers=found.strengths, features=found.changes)
-
-
-def _extraction(
-    pooling: str | None,
-    site: str | None,
-    bos: bool | None,
-    dtype: str | None,
-    device: str | None,
-    batch_size: str | None,
-) -> dict[str, Option]:
-    return asked(
-        pooling=pooling, site=site, bos=bos, dtype=dtype, device=device, batch_size=batch_size_of(batch_size)
-    )
 
 
 def _ranged(row: pd.Series, name: str) -> str:

@@ -9,28 +9,19 @@ import typer
 
 from thinkalike.cli.application import app
 from thinkalike.cli.autoencoder import (
-    Autoencoder,
-    BestLatents,
-    OfLayer,
-    TheseLatents,
-    latent_options,
     show_latents,
 )
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import MODELS, parse_models
+from thinkalike.cli.option_groups import Latents, Texts, grouped
 from thinkalike.cli.options import (
     BatchSize,
     Bos,
-    Chat,
     Device,
-    DropFirst,
     DryRun,
     Dtype,
-    Generate,
     Seed,
     Site,
-    SystemTurn,
-    Window,
     address,
     asked,
     batch_size_of,
@@ -43,6 +34,7 @@ from thinkalike.errors import InvalidInput
 
 @app.command()
 @says_again(systems=["model"], inputs=["stimuli", "autoencoder"])
+@grouped
 def extract(
     model: Annotated[
         str,
@@ -52,6 +44,7 @@ def extract(
         ),
     ],
     stimuli: Annotated[Path, typer.Option(help=FILES)],
+    *,
     sentences: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many sentences of the file.")
     ] = None,
@@ -83,20 +76,13 @@ def extract(
     ] = False,
     seed: Seed = None,
     bos: Bos = None,
-    drop_first: DropFirst = None,
-    chat: Chat = False,
-    system_turn: SystemTurn = None,
-    window: Window = None,
-    generate: Generate = None,
+    texts: Texts,
     dtype: Dtype = None,
     device: Device = None,
     device_map: Annotated[str | None, typer.Option(help="auto spreads a big model over all devices.")] = None,
     batch_size: BatchSize = None,
     gguf_file: Annotated[str | None, typer.Option(help="The file in a folder of quantised weights.")] = None,
-    autoencoder: Autoencoder = None,
-    layer: OfLayer = None,
-    latents: TheseLatents = None,
-    best: BestLatents = None,
+    of: Latents,
     dry_run: DryRun = False,
 ) -> Written:
     """Keep what every layer of a model answers to every item. The same command again resumes."""
@@ -105,8 +91,8 @@ def extract(
 
     ((name, source),) = parse_models([model]).items()
     only_with(untrained or ":untrained" in source, "with --untrained, whose weights it draws", seed=seed)
-    of_latents = latent_options(autoencoder, layer=layer, latents=latents, best=best)
-    if autoencoder is not None and out is None:
+    of_latents = of.asked()
+    if of_latents and out is None:
         raise InvalidInput("Latents are not kept in the cache: also give --out, where to keep them.")
     texts_at_once = batch_size_of(batch_size)
     shown = read_stimuli(stimuli, sentences=sentences, features=features, drop=drop, kind=kind, column=column)
@@ -120,16 +106,12 @@ def extract(
         revision=revision,
         seed=seed,
         bos=bos,
-        drop_first=drop_first,
-        chat=chat or None,
-        system_turn=system_turn,
-        window=window,
-        generate=generate,
         dtype=dtype,
         device=device,
         device_map=device_map,
         batch_size=texts_at_once,
         gguf_file=gguf_file,
+        **texts.asked(),
         **of_latents,
     )
     if dry_run:

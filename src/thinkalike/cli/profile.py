@@ -11,39 +11,18 @@ import typer
 from thinkalike.addresses import is_address
 from thinkalike.cli.application import app
 from thinkalike.cli.autoencoder import (
-    Autoencoder,
-    BestLatents,
-    OfLayer,
-    TheseLatents,
-    latent_options,
     show_latents,
 )
 from thinkalike.cli.finished import Written, says_again
 from thinkalike.cli.named import SYSTEMS, parse_systems
+from thinkalike.cli.option_groups import Encoding, Latents, Machine, ShownByColumns, Texts, Vectors, grouped
 from thinkalike.cli.options import (
-    BatchSize,
-    Bos,
-    Chat,
-    Device,
-    Distance,
-    DropFirst,
     DryRun,
-    Dtype,
     Figure,
-    Generate,
-    Importance,
-    Ordered,
-    Pooling,
-    Preset,
     Scheduler,
     Seed,
-    Site,
-    Steps,
-    SystemTurn,
-    Window,
     Workers,
     asked,
-    batch_size_of,
     draw,
     file_names,
     lent,
@@ -51,7 +30,6 @@ from thinkalike.cli.options import (
     resamples,
 )
 from thinkalike.cli.record import AGAIN
-from thinkalike.cli.shown import Columns, Drop, Features, Kinds, Sentences, StimuliFile, read_stimuli
 from thinkalike.cli.tables import show_notes, show_table
 from thinkalike.errors import InvalidInput, StoreError
 
@@ -66,35 +44,17 @@ SHOWN = 3
 
 @app.command()
 @says_again(systems=["model"], inputs=["stimuli", "autoencoder"])
+@grouped
 def profile(
     model: Annotated[str, typer.Argument(metavar="MODEL[@REVISION]", help=f"One of: {SYSTEMS}")],
-    stimuli: StimuliFile = None,
-    sentences: Sentences = None,
-    features: Features = None,
-    drop: Drop = None,
-    kind: Kinds = None,
-    column: Columns = None,
+    *,
+    stimuli: ShownByColumns,
     resamples: Annotated[int | None, resamples("0")] = None,
-    preset: Preset = None,
-    distance: Distance = None,
-    step: Steps = None,
-    ordered: Ordered = None,
-    importance: Importance = None,
-    pooling: Pooling = None,
-    site: Site = None,
-    bos: Bos = None,
-    drop_first: DropFirst = None,
-    chat: Chat = False,
-    system_turn: SystemTurn = None,
-    window: Window = None,
-    generate: Generate = None,
-    dtype: Dtype = None,
-    device: Device = None,
-    batch_size: BatchSize = None,
-    autoencoder: Autoencoder = None,
-    layer: OfLayer = None,
-    latents: TheseLatents = None,
-    best: BestLatents = None,
+    encoding: Encoding,
+    vectors: Vectors,
+    texts: Texts,
+    on: Machine,
+    of: Latents,
     seed: Seed = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -109,37 +69,15 @@ def profile(
     from thinkalike.comparison.profiling import plan_profiles
     from thinkalike.systems.names import is_array_file
 
-    extraction = asked(
-        pooling=pooling,
-        site=site,
-        bos=bos,
-        drop_first=drop_first,
-        chat=chat or None,
-        system_turn=system_turn,
-        window=window,
-        generate=generate,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size_of(batch_size),
-    )
-    of_latents = latent_options(autoencoder, layer=layer, latents=latents, best=best)
+    extraction = {**vectors.asked(), **texts.asked(), **on.asked()}
+    of_latents = of.asked()
     ((name, source),) = parse_systems([model]).items()
     is_arrays = is_array_file(source)
     only_with(not is_arrays, f"with a model, and {source} holds arrays", **extraction)
-    if is_arrays and stimuli is None:
+    if is_arrays and stimuli.stimuli is None:
         raise InvalidInput(f"{source} holds arrays: also give the --stimuli that they answer to.")
-    shown = read_stimuli(
-        stimuli, sentences=sentences, seed=seed, features=features, drop=drop, kind=kind, column=column
-    )
-    chosen = asked(
-        preset=preset,
-        resamples=resamples,
-        distance=distance,
-        steps=step,
-        ordered=ordered,
-        importance=importance,
-        seed=seed,
-    )
+    shown = stimuli.read(seed)
+    chosen = asked(resamples=resamples, seed=seed, **encoding.asked())
     if dry_run:
         from thinkalike.comparison import plan as plan_run
 
@@ -172,7 +110,7 @@ def profile(
 
 def _latents_of(states: Activations, shown: Stimuli, options: Mapping[str, Any]) -> Activations:
     """What an autoencoder makes of a kept residual stream, if one was given."""
-    from thinkalike.activations.latent_choice import LatentChoice
+    from thinkalike.activations.sparse_latents import LatentChoice
 
     choice = LatentChoice.asked(*(options.get(name) for name in ("autoencoder", "layer", "latents", "best")))
     return states if choice is None else choice.of(states, shown, None)

@@ -13,7 +13,7 @@ from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import SIGNIFICANT, BlockTest
-from thinkalike.inference.jackknife import jackknife_error, quantile
+from thinkalike.inference.ranges import jackknife_error, quantile
 from thinkalike.labels import Floats, has_parts, part_name
 from thinkalike.wording import listed, readable
 

@@ -15,11 +15,11 @@ from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.cautions import Evidence, find_cautions
 from thinkalike.comparison.comparison import Comparison, Controls
+from thinkalike.comparison.diagnostics import precision_table
 from thinkalike.comparison.feature_similarity import by_features, shared_features, stacked_importance
 from thinkalike.comparison.geometry_similarity import LayerVectors, between_vectors, with_tests
 from thinkalike.comparison.layerpass import Geometry
 from thinkalike.comparison.maps import LayerMap, WordMaps, align, smacof
-from thinkalike.comparison.precision import precision_table
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
@@ -28,7 +28,7 @@ from thinkalike.inference.agreement import agreement, beside_untrained, correcte
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
 from thinkalike.inference.halves import AcrossHalves
-from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.ranges import jackknife_range
 from thinkalike.inference.sentences import SentencePlan
 from thinkalike.inference.weighted_tau import contribution_matrix, tau_matrix
 from thinkalike.labels import Floats, span_of

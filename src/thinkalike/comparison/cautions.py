@@ -16,8 +16,8 @@ from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.comparison.system_cautions import layers_where
 from thinkalike.inference.agreement import Agreement
 from thinkalike.inference.block_tests import FEWEST_FEATURES
-from thinkalike.inference.relabelling import relabelled_taus, relabellings
 from thinkalike.inference.sentences import MOST_ITEMS
+from thinkalike.inference.weighted_tau import relabelled_taus, relabellings
 from thinkalike.labels import Floats, has_parts
 from thinkalike.progress import in_notebook
 from thinkalike.wording import listed, number, percent, readable

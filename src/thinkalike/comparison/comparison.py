@@ -17,10 +17,9 @@ from thinkalike.addresses import place, reaching
 from thinkalike.comparison.answer import Answer, answer
 from thinkalike.comparison.cautions import Caution
 from thinkalike.comparison.explaining import Explanation, explain_pair
-from thinkalike.comparison.geometry_similarity import sentences_of
+from thinkalike.comparison.geometry_similarity import conditions_of, sentences_of
 from thinkalike.comparison.maps import LayerMap, WordMaps
 from thinkalike.comparison.profiles import Profile
-from thinkalike.comparison.sentence_halves import conditions_of
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix, pair_columns
 from thinkalike.comparison.trajectories import TrajectoryDistances
 from thinkalike.comparison.worst import worst_pairs

@@ -1,4 +1,7 @@
-"""What qualifies a layer's numbers: how reliable its distances are, and whether few items speak for all."""
+"""What qualifies a layer's numbers: how reliable its distances are, and whether few items speak for all.
+
+And of all layers: how many stimuli for how much certainty.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from thinkalike.comparison.profiles import LayerDiagnostics
+from thinkalike.comparison.profiles import LayerDiagnostics, Profile
 from thinkalike.errors import InvalidInput
 from thinkalike.labels import Floats
 from thinkalike.measures.inputs import Vectors
@@ -198,3 +202,57 @@ def _in_blocks(X: Vectors, dtype: npt.DTypeLike = np.float64) -> Iterator[tuple[
         rows = np.array(X[part], dtype=dtype, order="C")
         rows += 0
         yield part, rows
+
+
+WIDTHS = {"score": (0.10, 0.05, 0.02), "importance": (0.05, 0.02, 0.01)}
+"""Widths of 95 % intervals that the table answers for"""
+
+
+def precision_table(profiles: Sequence[Profile], n_items: int) -> pd.DataFrame:
+    """How many items give intervals of a given width, in the median layer.
+
+    Pairs share their items, so widths shrink with the square root of the number of *items*, not of pairs. The
+    width now is that of the ranges; without replicates, 2 · 1.96 standard errors over folds.
+    """
+    now = {"score": _median([_score_widths(p) for p in profiles])}
+    now["importance"] = _median([_importance_widths(p) for p in profiles])
+    rows = [
+        {
+            "quantity": quantity,
+            "width_now": width,
+            "items_now": n_items,
+            "width_wanted": wanted,
+            "items_needed": int(np.ceil(n_items * (width / wanted) ** 2)) if np.isfinite(width) else None,
+        }
+        for quantity, width in now.items()
+        for wanted in WIDTHS[quantity]
+    ]
+    return pd.DataFrame(rows).astype({"items_needed": "Int64"})
+
+
+def _score_widths(profile: Profile) -> Floats:
+    if profile.replicates is None:
+        return _fold_widths(profile.scores)
+    low, high = profile.score_range()
+    return high - low
+
+
+def _importance_widths(profile: Profile) -> Floats:
+    if profile.replicates is None:
+        return _fold_widths(profile.importance)
+    low, high = profile.importance_range()
+    return high - low
+
+
+def _fold_widths(values: Floats) -> Floats:
+    """From (n_layers, n_folds, ...): each fold is an estimate from its own part of the items."""
+    n_folds = values.shape[1]
+    if n_folds < 2:
+        return np.full(1, np.nan)
+    return 2 * 1.96 * values.std(axis=1, ddof=1) / np.sqrt(n_folds)
+
+
+def _median(widths: Sequence[Floats]) -> float:
+    values = np.concatenate([w.ravel() for w in widths])
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if len(values) else float("nan")

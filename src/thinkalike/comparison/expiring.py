@@ -21,14 +21,9 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile
 from thinkalike.comparison.rundir import RunDirectory
 from thinkalike.comparison.tasks import STIMULI, LayersTask, look_and_leave, look_for, with_ranks
+from thinkalike.dispatch import run_all, shared_folder
 from thinkalike.labels import Layer
-from thinkalike.parallel import (
-    cores,
-    engine_for,
-    run_all,
-    shared_folder,
-    stream_in_order,
-)
+from thinkalike.parallel import cores, engine_for, stream_in_order
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Json
 

@@ -11,11 +11,9 @@ from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.replicates import Dealt
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.added_noise import DRAWS, noise_range, with_noise
 from thinkalike.inference.block_tests import BlockTest, relabelling_test
-from thinkalike.inference.jackknife import Range
-from thinkalike.inference.relabelling import relabelled_taus
-from thinkalike.inference.weighted_tau import tau_matrix
+from thinkalike.inference.ranges import DRAWS, Range, noise_range, with_noise
+from thinkalike.inference.weighted_tau import relabelled_taus, tau_matrix
 from thinkalike.labels import Floats, Row, span_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ import numpy.typing as npt
 from thinkalike.activations.rows import check_same_items
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
+from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null, geometry_tests
+from thinkalike.inference.halves import OF_TWO_VECTORS, HalvesPlan, plan_halves
 from thinkalike.inference.left_out import has_range, part_of_items
 from thinkalike.inference.sentences import SentencePlan
 from thinkalike.labels import Floats, Layer, Row, row_name
@@ -25,9 +27,7 @@ from thinkalike.measures.measure_table import OURS, as_measure
 from thinkalike.measures.pair_forms import finished
 from thinkalike.pairs.preprocessing import NO_STEPS, Preprocessing
 from thinkalike.parallel import engine_for
-
-if TYPE_CHECKING:
-    from thinkalike.stimuli.table import Stimuli
+from thinkalike.stimuli.table import Stimuli
 
 
 def by_geometry(
@@ -199,3 +199,20 @@ def layer_measure(measure: str | Callable[[np.ndarray, np.ndarray], float]) -> M
 def sentences_of(stimuli: Stimuli) -> npt.NDArray[np.object_] | None:
     """The sentence of each item; None for items that are not words."""
     return stimuli.items["sentence"].to_numpy() if "sentence" in stimuli.items else None
+
+
+def conditions_of(stimuli: Stimuli) -> npt.NDArray[np.int64]:
+    """(n_items,) one number for all items alike in every feature."""
+    features = stimuli.features
+    numbers = features.groupby(list(features), observed=True, dropna=False).ngroup()
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def halves_of(stimuli: Stimuli, settings: Settings) -> HalvesPlan | None:
+    """None where too few combinations of features stand in both halves, or the distance is not of vectors."""
+    if settings.distance not in OF_TWO_VECTORS:
+        return None
+    try:
+        return plan_halves(conditions_of(stimuli), sentences_of(stimuli), seed=settings.seed)
+    except InvalidInput:
+        return None

@@ -13,7 +13,6 @@ from scipy.stats import t as student
 
 from thinkalike import provenance
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.added_noise import STEP
 from thinkalike.inference.over_subjects import (
     BOTH,
     Cluster,
@@ -24,6 +23,7 @@ from thinkalike.inference.over_subjects import (
     spread,
     spread_of_noise,
 )
+from thinkalike.inference.ranges import STEP
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name
 from thinkalike.many_tests import corrected
 from thinkalike.measures import MEASURES
@@ -174,8 +174,7 @@ class GroupComparison(KeptFolder):
         ----------
         rows : layers of models to show. When None all, or over many regions the eight that score best.
         """
-        from thinkalike.comparison.group_plot import group_chart
-        from thinkalike.comparison.plots import draw
+        from thinkalike.comparison.plots import draw, group_chart
 
         shown = None if rows is None else [find_row(self.rows, *row) for row in rows]
         return draw(partial(group_chart, shown=shown), self, theme=theme)

@@ -19,12 +19,10 @@ from thinkalike.comparison.group import GroupComparison
 from thinkalike.comparison.group_ceilings import WORDS
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import plan_profiles, profile
-from thinkalike.inference.added_noise import with_noise
 from thinkalike.inference.block_tests import FEWEST_FEATURES
-from thinkalike.inference.jackknife import degrees_of_freedom, quantile
 from thinkalike.inference.over_subjects import Ceilings
-from thinkalike.inference.relabelling import relabelled_taus, relabellings
-from thinkalike.inference.weighted_tau import tau
+from thinkalike.inference.ranges import degrees_of_freedom, quantile, with_noise
+from thinkalike.inference.weighted_tau import relabelled_taus, relabellings, tau
 from thinkalike.labels import Floats, row_name
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.wording import listed

@@ -26,9 +26,9 @@ from thinkalike.comparison.group import FEWEST_ITEMS, GroupComparison
 from thinkalike.comparison.group_ceilings import WORDS, measure_ceilings, way_of
 from thinkalike.comparison.group_features import compare_by_features
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.jackknife import left_out
 from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.null_calibration import null_values, sentence_orders
+from thinkalike.inference.ranges import left_out
 from thinkalike.labels import row_name
 from thinkalike.measures.measure import Measure
 from thinkalike.options import MOST_PERMUTATIONS, whole_number

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.activations.store import Activations
+from thinkalike.comparison.geometry_similarity import halves_of
 from thinkalike.comparison.maps import classical_mds
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ExaminedLayer, ProfilingPlan, collect_profile, examine_layer
-from thinkalike.comparison.sentence_halves import halves_of
+from thinkalike.dispatch import Failure, raise_failures, shared_folder
 from thinkalike.inference.geometry_tests import Null
 from thinkalike.inference.halves import AcrossHalves, HalvesPlan, Ranks, rsa_across_halves
 from thinkalike.inference.left_out import LeftOut
@@ -32,14 +33,7 @@ from thinkalike.measures.rsa import RSA, RankedLayers
 from thinkalike.pairs.distances import DistanceLike, QuadraticTarget, make_target
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.pairs.ranks import standardised_ranks
-from thinkalike.parallel import (
-    Failure,
-    cores,
-    engine_for,
-    raise_failures,
-    shared_folder,
-    stream_in_order,
-)
+from thinkalike.parallel import cores, engine_for, stream_in_order
 from thinkalike.stimuli.table import Stimuli
 
 KEPT_VECTORS = 1 << 30

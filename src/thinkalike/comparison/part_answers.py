@@ -13,7 +13,7 @@ from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.profiles import Profile, importance_shares
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.inference.block_tests import SIGNIFICANT, BlockTest
-from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.ranges import jackknife_range
 from thinkalike.labels import find_row, part_name, span_of
 from thinkalike.wording import listed, readable
 

@@ -17,10 +17,15 @@ from thinkalike.activations.conversion import as_activations, as_stimuli, named_
 from thinkalike.activations.reader import is_complete
 from thinkalike.activations.store import Activations
 from thinkalike.comparison import compared_systems
-from thinkalike.comparison.layer_costs import PairCounts, seconds_a_layer
+from thinkalike.comparison.costs import (
+    PairCounts,
+    SystemSize,
+    guessed_reading,
+    measured_reading,
+    seconds_a_layer,
+)
 from thinkalike.comparison.layerpass import KEPT_VECTORS, Look
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles
-from thinkalike.comparison.reading_costs import SystemSize, guessed_reading, measured_reading
 from thinkalike.comparison.run_plan import MOMENT, RunPlan, Step
 from thinkalike.comparison.rundir import RunDirectory
 from thinkalike.errors import UnknownName

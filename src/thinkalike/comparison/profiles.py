@@ -14,7 +14,7 @@ import pandas as pd
 from thinkalike.addresses import place
 from thinkalike.comparison.replicates import Replicates
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.jackknife import quantile
+from thinkalike.inference.ranges import quantile
 from thinkalike.labels import Floats, Layer, Row, find_layer
 
 if TYPE_CHECKING:

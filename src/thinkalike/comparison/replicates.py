@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from thinkalike.inference.jackknife import jackknife_error, jackknife_range, quantile, reaching_up
+from thinkalike.inference.ranges import jackknife_error, jackknife_range, quantile, reaching_up
 from thinkalike.inference.weighted_tau import tau
 from thinkalike.labels import Floats
 
@@ -29,7 +29,7 @@ class Replicates:
     """Profiles of one system without some of the sentences.
 
     The same sentences are left out in every system of a run, so that differences between systems, and any
-    function of several, have ranges of their own (`inference.jackknife`).
+    function of several, have ranges of their own (`inference.ranges`).
     """
 
     scores: Floats
@@ -47,7 +47,7 @@ class Replicates:
 
     @property
     def dealt(self) -> Dealt:
-        """How the sentences were dealt, as the functions of `inference.jackknife` take it."""
+        """How the sentences were dealt, as the functions of `inference.ranges` take it."""
         return {"parts": self.parts, "sentences": self.sentences}
 
     def score_range(self, scores: Floats) -> Floats:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.activations.latent_choice import options_again
 from thinkalike.activations.rows import shared_items, subset_activations
+from thinkalike.activations.sparse_latents import options_again
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.analyses import Analysis
 from thinkalike.errors import InvalidInput

@@ -15,7 +15,7 @@ from thinkalike.addresses import place
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.block_tests import BlockTest
 from thinkalike.inference.geometry_tests import GeometryTest
-from thinkalike.inference.jackknife import jackknife_range
+from thinkalike.inference.ranges import jackknife_range
 from thinkalike.labels import Floats, Layer, Row, find_row, row_name, span_of, systems_of
 
 if TYPE_CHECKING:

@@ -23,11 +23,12 @@ from thinkalike.comparison.compared_systems import ToRead
 from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt, OfGeometry
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, collect_profile, plan_profiles
+from thinkalike.dispatch import Failure, raise_failures, run_all, run_tasks, shared_folder
 from thinkalike.files import write_bytes
 from thinkalike.labels import Floats, Layer
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.measure_table import MEASURES
-from thinkalike.parallel import Engine, Failure, raise_failures, run_all, run_tasks, shared_folder
+from thinkalike.parallel import Engine
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Facts
 

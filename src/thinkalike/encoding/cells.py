@@ -13,7 +13,7 @@ import numpy as np
 
 from thinkalike.encoding.designs import Design
 from thinkalike.encoding.moments import Moments
-from thinkalike.encoding.patterns import PatternCoder
+from thinkalike.encoding.scoring import PatternCoder
 from thinkalike.pairs.distances import BLOCK_ROWS, QuadraticTarget, Target
 from thinkalike.stimuli.differences import FeatureDifferences
 

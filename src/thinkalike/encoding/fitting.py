@@ -12,10 +12,9 @@ from thinkalike.encoding.designs import Design
 from thinkalike.encoding.folds import balanced_folds
 from thinkalike.encoding.importance import Evaluation
 from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments, nested_sets
-from thinkalike.encoding.patterns import find_patterns
 from thinkalike.encoding.plan import EncodingPlan, check_sizes, judge_each, set_moments
 from thinkalike.encoding.rank_fit import check_patterns, rank_tables, refine
-from thinkalike.encoding.scoring import RankTable, rank_pairs, spearman_each
+from thinkalike.encoding.scoring import RankTable, find_patterns, rank_pairs, spearman_each
 from thinkalike.encoding.settings import Settings
 from thinkalike.pairs.distances import Target
 from thinkalike.stimuli.differences import FeatureDifferences

@@ -18,8 +18,7 @@ from thinkalike.encoding.pairkernels import (
     tally_permuted_items,
     tally_shuffled_pairs,
 )
-from thinkalike.encoding.patterns import PairPatterns
-from thinkalike.encoding.scoring import RankedPairs, RankTable, spearman, tie_groups
+from thinkalike.encoding.scoring import PairPatterns, RankedPairs, RankTable, spearman, tie_groups
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.registry import Registry
 

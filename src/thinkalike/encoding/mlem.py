@@ -12,15 +12,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinkalike.encoding.crossval import few_blas_threads, layer_target
-from thinkalike.encoding.designs import Design, make_design
+from thinkalike.encoding.designs import Design, is_metric, make_design, triangles
 from thinkalike.encoding.fitting import fit_items
 from thinkalike.encoding.importance import PERMUTING, Evaluation, importance, make_feature_sets, pattern_space
-from thinkalike.encoding.metric import is_metric, triangles
 from thinkalike.encoding.moments import Coefficients
 from thinkalike.encoding.pairfolds import fit_all_pairs
-from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.plan import Features, feature_table, together_labels, warn_of_sampling
-from thinkalike.encoding.scoring import RankedPairs, rank_pairs, spearman
+from thinkalike.encoding.scoring import PairPatterns, RankedPairs, find_patterns, rank_pairs, spearman
 from thinkalike.encoding.settings import Settings, change_settings, make_settings
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name

@@ -19,9 +19,8 @@ from thinkalike.encoding.importance import (
     pattern_space,
 )
 from thinkalike.encoding.moments import Coefficients, Moments, fit_each_alpha, fit_moments
-from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.plan import Features, feature_table, is_stimuli, warn_of_sampling
-from thinkalike.encoding.scoring import rank_values
+from thinkalike.encoding.scoring import PairPatterns, find_patterns, rank_values
 from thinkalike.encoding.settings import Settings
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target

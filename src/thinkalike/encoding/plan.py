@@ -23,9 +23,8 @@ from thinkalike.encoding.importance import (
     pattern_space,
 )
 from thinkalike.encoding.moments import FeatureSide, Moments, diagonal_moments, feature_side, nested_sets
-from thinkalike.encoding.patterns import PairPatterns, find_patterns
 from thinkalike.encoding.rank_fit import check_patterns, rank_tables
-from thinkalike.encoding.scoring import RankTable
+from thinkalike.encoding.scoring import PairPatterns, RankTable, find_patterns
 from thinkalike.encoding.settings import Settings, make_settings
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.pairs.distances import QuadraticTarget, Target

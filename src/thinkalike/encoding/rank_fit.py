@@ -15,9 +15,8 @@ from scipy.optimize import minimize
 from thinkalike.encoding.designs import Design
 from thinkalike.encoding.moments import Coefficients, Moments
 from thinkalike.encoding.pairkernels import weighted_rank_tables
-from thinkalike.encoding.patterns import PairPatterns
-from thinkalike.encoding.scoring import RankTable
-from thinkalike.encoding.semidefinite import pack
+from thinkalike.encoding.scoring import PairPatterns, RankTable
+from thinkalike.encoding.solvers import pack
 from thinkalike.errors import InvalidInput
 from thinkalike.machine import compiled
 from thinkalike.pairs.distances import Target

@@ -14,8 +14,8 @@ import numpy as np
 
 from thinkalike.encoding.moments import FeatureSide, diagonal_moments, feature_side
 from thinkalike.encoding.pairkernels import sum_among, sum_by_item
-from thinkalike.encoding.patterns import PatternCoder
 from thinkalike.encoding.plan import EncodingPlan
+from thinkalike.encoding.scoring import PatternCoder
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import QuadraticTarget, Target
 

@@ -17,12 +17,12 @@ from scipy.sparse import csr_array
 
 from thinkalike.encoding.crossval import few_blas_threads, fold_targets
 from thinkalike.encoding.importance import drop
-from thinkalike.encoding.nonnegative import solve_nonnegative_many
 from thinkalike.encoding.pairkernels import judge_resamples, weighted_rank_tables
 from thinkalike.encoding.plan import EncodingPlan, JudgedPairs
 from thinkalike.encoding.resampled_sums import OverItems, OverPairs, Summing, TrainingSums
 from thinkalike.encoding.scoring import TIE, distances_among
 from thinkalike.encoding.settings import Settings
+from thinkalike.encoding.solvers import solve_nonnegative_many
 from thinkalike.errors import InvalidInput
 from thinkalike.pairs.distances import Target
 from thinkalike.pairs.pairset import MAX_PAIRS, Pairs

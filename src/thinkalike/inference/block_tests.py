@@ -24,8 +24,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import false_discovery_control
 
-from thinkalike.inference.relabelling import ENUMERATED, Relabellings, relabelled_taus, relabellings
-from thinkalike.inference.weighted_tau import tau_matrix
+from thinkalike.inference.weighted_tau import (
+    ENUMERATED,
+    Relabellings,
+    relabelled_taus,
+    relabellings,
+    tau_matrix,
+)
 from thinkalike.labels import Floats, Layer, Row, span_of, systems_of
 from thinkalike.parallel import cores, stream_in_order
 

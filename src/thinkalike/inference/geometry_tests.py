@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thinkalike.inference.block_tests import corrected_for_pairs
-from thinkalike.inference.jackknife import Range, jackknife_range
 from thinkalike.inference.null_calibration import Calibrated, calibrate
+from thinkalike.inference.ranges import Range, jackknife_range
 from thinkalike.labels import Floats, Layer, Row, span_of, systems_of
 
 NAN = float("nan")

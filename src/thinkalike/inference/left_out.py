@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thinkalike.inference.jackknife import Indices
+from thinkalike.inference.ranges import Indices
 from thinkalike.machine import compiled
 from thinkalike.measures.cka import prepare_linear
 from thinkalike.measures.inputs import as_layer

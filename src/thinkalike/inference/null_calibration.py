@@ -27,10 +27,17 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.pair_products import Floats, Orders, Step, reordered_products
 from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.pair_forms import PAIR_FORMS, finished, pair_form
+from thinkalike.measures.pair_forms import (
+    PAIR_FORMS,
+    Floats,
+    Orders,
+    Step,
+    finished,
+    pair_form,
+    reordered_products,
+)
 from thinkalike.pairs.pairset import Pairs
 
 ROUNDING = 1e-6

@@ -15,7 +15,7 @@ changes by more than its share, and where it is near 0 the variance of pseudo-va
 too large.
 
 τ_w jumps, and has no pseudo-values either. There the columns are the scores with the noise of the items added
-once more, `step` times as large as it is (`inference.added_noise`), and V_items and V_rest are those of the
+once more, `step` times as large as it is (`inference.ranges`), and V_items and V_rest are those of the
 draws, over step².
 """
 

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null
-from thinkalike.inference.jackknife import Indices, left_out
 from thinkalike.inference.left_out import MOST_PAIRS, LeftOut, has_range, left_out_matrices, left_out_rsa
 from thinkalike.inference.null_calibration import null_values, sentence_orders
-from thinkalike.inference.pair_products import Orders, reordered_products
+from thinkalike.inference.ranges import Indices, left_out
 from thinkalike.measures.measure import Measure
-from thinkalike.measures.pair_forms import PAIR_FORMS, PairForm
+from thinkalike.measures.pair_forms import PAIR_FORMS, Orders, PairForm, reordered_products
 from thinkalike.measures.rsa import RankedLayers
 from thinkalike.pairs.pairset import Pairs, draw_places
 from thinkalike.stimuli.differences import FeatureDifferences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from thinkalike.measures import cca, cka, gulp, inputs, regression, shapes
+from thinkalike.measures import alignment, cka, inputs, linear_maps
 from thinkalike.measures.measure import ANGLES, LINEAR, SHAPE, Measure
 
 _CKA = [
@@ -65,8 +65,8 @@ _CKA = [
 _CCA = [
     Measure(
         "cca",
-        cca.prepare_basis,
-        cca.cca,
+        linear_maps.prepare_basis,
+        linear_maps.cca,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=LINEAR,
@@ -76,8 +76,8 @@ _CCA = [
     ),
     Measure(
         "svcca",
-        cca.prepare_leading,
-        cca.svcca,
+        linear_maps.prepare_leading,
+        linear_maps.svcca,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=SHAPE,
@@ -87,8 +87,8 @@ _CCA = [
     ),
     Measure(
         "pwcca",
-        cca.prepare_basis,
-        cca.pwcca,
+        linear_maps.prepare_basis,
+        linear_maps.pwcca,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=frozenset({"translation", "scale", "permutation"}),
@@ -101,8 +101,8 @@ _CCA = [
     ),
     Measure(
         "eigenspace-overlap",
-        cca.prepare_basis,
-        cca.eigenspace_overlap,
+        linear_maps.prepare_basis,
+        linear_maps.eigenspace_overlap,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=LINEAR,
@@ -115,8 +115,8 @@ _CCA = [
 _SHAPES = [
     Measure(
         "procrustes",
-        shapes.prepare_shape,
-        shapes.procrustes,
+        alignment.prepare_shape,
+        alignment.procrustes,
         kind="distance",
         range=(0.0, math.sqrt(2)),
         invariances=SHAPE,
@@ -127,8 +127,8 @@ _SHAPES = [
     ),
     Measure(
         "procrustes-angular",
-        shapes.prepare_shape,
-        shapes.procrustes_angular,
+        alignment.prepare_shape,
+        alignment.procrustes_angular,
         kind="distance",
         range=(0.0, math.pi / 2),
         invariances=SHAPE,
@@ -139,8 +139,8 @@ _SHAPES = [
     ),
     Measure(
         "shape-0.5",
-        shapes.prepare_basis,
-        partial(shapes.shape_distance, alpha=0.5),
+        alignment.prepare_basis,
+        partial(alignment.shape_distance, alpha=0.5),
         kind="distance",
         range=(0.0, math.pi / 2),
         invariances=SHAPE,
@@ -151,8 +151,8 @@ _SHAPES = [
     ),
     Measure(
         "shape-0",
-        shapes.prepare_basis,
-        partial(shapes.shape_distance, alpha=0.0),
+        alignment.prepare_basis,
+        partial(alignment.shape_distance, alpha=0.0),
         kind="distance",
         range=(0.0, math.pi / 2),
         invariances=LINEAR,
@@ -163,8 +163,8 @@ _SHAPES = [
     ),
     Measure(
         "bures",
-        shapes.prepare_shape,
-        shapes.bures,
+        alignment.prepare_shape,
+        alignment.bures,
         kind="similarity",
         bound="angle",
         range=(0.0, 1.0),
@@ -176,7 +176,7 @@ _SHAPES = [
     Measure(
         "size-and-shape",
         inputs.centred,
-        shapes.size_and_shape,
+        alignment.size_and_shape,
         kind="distance",
         range=(0.0, math.inf),
         invariances=SHAPE - {"scale"},
@@ -187,8 +187,8 @@ _SHAPES = [
     ),
     Measure(
         "aligned-cosine",
-        shapes.prepare_rows,
-        shapes.aligned_cosine,
+        alignment.prepare_rows,
+        alignment.aligned_cosine,
         kind="similarity",
         range=(-1.0, 1.0),
         invariances=ANGLES,
@@ -201,8 +201,8 @@ _SHAPES = [
 _REGRESSION = [
     Measure(
         "regression",
-        cca.prepare_basis,
-        regression.explained,
+        linear_maps.prepare_basis,
+        linear_maps.explained,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=SHAPE,
@@ -214,8 +214,8 @@ _REGRESSION = [
     ),
     Measure(
         "regression-reverse",
-        cca.prepare_basis,
-        regression.explained_reverse,
+        linear_maps.prepare_basis,
+        linear_maps.explained_reverse,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=SHAPE,
@@ -227,8 +227,8 @@ _REGRESSION = [
     ),
     Measure(
         "regression-mean",
-        cca.prepare_basis,
-        regression.explained_mean,
+        linear_maps.prepare_basis,
+        linear_maps.explained_mean,
         kind="similarity",
         range=(0.0, 1.0),
         invariances=SHAPE,
@@ -238,8 +238,8 @@ _REGRESSION = [
     ),
     Measure(
         "regression-cv",
-        regression.prepare_scaled,
-        regression.explained_held_out,
+        linear_maps.prepare_scaled,
+        linear_maps.explained_held_out,
         kind="similarity",
         range=(-math.inf, 1.0),
         invariances=SHAPE,
@@ -250,8 +250,8 @@ _REGRESSION = [
     ),
     Measure(
         "gulp",
-        gulp.prepare_predictor,
-        gulp.gulp,
+        linear_maps.prepare_predictor,
+        linear_maps.gulp,
         kind="distance",
         range=(0.0, math.inf),
         invariances=SHAPE,

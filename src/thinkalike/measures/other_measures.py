@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from thinkalike.measures import dynamics, inputs, matching, outputs, probes, spread
+from thinkalike.measures import alignment, dynamics, inputs, outputs, probes, spread
 from thinkalike.measures.measure import ANGLES, SHAPE, Measure
 
 _UNITS = [
     Measure(
         "matching-hard",
-        matching.prepare_units,
-        matching.hard_matching,
+        alignment.prepare_units,
+        alignment.hard_matching,
         kind="similarity",
         range=(-1.0, 1.0),
         invariances=SHAPE - {"rotation"},
@@ -22,8 +22,8 @@ _UNITS = [
     ),
     Measure(
         "matching-soft",
-        matching.prepare_units,
-        matching.soft_matching,
+        alignment.prepare_units,
+        alignment.soft_matching,
         kind="similarity",
         range=(-1.0, 1.0),
         invariances=SHAPE - {"rotation"},
@@ -34,7 +34,7 @@ _UNITS = [
     Measure(
         "permutation-procrustes",
         inputs.unit_norm,
-        matching.permutation_procrustes,
+        alignment.permutation_procrustes,
         kind="distance",
         range=(0.0, 2.0),
         invariances=SHAPE - {"rotation"},
@@ -45,8 +45,8 @@ _UNITS = [
     ),
     Measure(
         "matching-transport",
-        matching.prepare_clouds,
-        matching.transport_distance,
+        alignment.prepare_clouds,
+        alignment.transport_distance,
         kind="distance",
         range=(0.0, 2.0),
         invariances=SHAPE - {"rotation"},

@@ -11,7 +11,7 @@ _HOMES = {
     "Trace": "thinkalike.populations.tracing",
     "diff": "thinkalike.populations.diffing",
     "fingerprint": "thinkalike.populations.fingerprinting",
-    "leave_fingerprint": "thinkalike.populations.run_fingerprints",
+    "leave_fingerprint": "thinkalike.populations.fingerprinting",
     "reference": "thinkalike.populations.reference_sets",
     "trace": "thinkalike.populations.tracing",
 }

@@ -11,12 +11,22 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.activations.conversion import named_systems
+from thinkalike.dispatch import raise_failures
 from thinkalike.errors import DamagedFile, InvalidInput, ThinkalikeError, UnknownName, one_line
 from thinkalike.files import packed_arrays, seal_of, unpacked_arrays, with_seal
 from thinkalike.options import whole_number
-from thinkalike.parallel import engine_for, raise_failures
+from thinkalike.parallel import engine_for
 from thinkalike.populations.atlas_store import AtlasStore
-from thinkalike.populations.between_models import FEATURES, MODEL_DISTANCES, Distances, between_models
+from thinkalike.populations.between_models import (
+    FEATURES,
+    MODEL_DISTANCES,
+    Distances,
+    Single,
+    between_models,
+    compact,
+    compact_tau,
+    mean_tau_matrix,
+)
 from thinkalike.populations.fingerprint_files import (
     fingerprint_bytes,
     fingerprint_from,
@@ -24,7 +34,6 @@ from thinkalike.populations.fingerprint_files import (
 )
 from thinkalike.populations.fingerprint_record import Fingerprint
 from thinkalike.populations.fingerprinting import fingerprint
-from thinkalike.populations.mean_tau import Single, compact, compact_tau, mean_tau_matrix
 from thinkalike.populations.model_maps import ModelMap, model_map
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.reference_sets import DIGESTS, WORDS, reference

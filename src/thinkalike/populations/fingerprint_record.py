@@ -19,11 +19,10 @@ from thinkalike.comparison.geometry_similarity import layer_measure, sentences_o
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.jackknife import left_out
+from thinkalike.inference.ranges import left_out
 from thinkalike.labels import Floats, Layer
-from thinkalike.populations.pair_design import sketch_pairs
 from thinkalike.populations.reference_sets import reference
-from thinkalike.populations.sketch import Sketch, sketched_cka, sketched_rsa
+from thinkalike.populations.sketch import Sketch, sketch_pairs, sketched_cka, sketched_rsa
 from thinkalike.types import Chart, Facts
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Fingerprint:
 
     def layer_pairs(self, other: Fingerprint) -> pd.DataFrame:
         """Each layer against each of another system, by every measure at once; see `layer_pairs`."""
-        from thinkalike.populations.layer_pairs import layer_pairs
+        from thinkalike.populations.between_models import layer_pairs
 
         return layer_pairs(self, other)
 

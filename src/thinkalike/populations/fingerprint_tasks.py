@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from thinkalike.parallel import Engine, run_all
+from thinkalike.dispatch import run_all
+from thinkalike.parallel import Engine
 from thinkalike.populations.atlas import Atlas
 from thinkalike.types import Facts
 

@@ -1,4 +1,4 @@
-"""From a model to its `Fingerprint`."""
+"""From a model to its `Fingerprint`; also of the models of a comparison, before their vectors are deleted."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from thinkalike.activations.conversion import check_extraction, is_array_file, name_of, open_activations
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.comparing import RESAMPLES
+from thinkalike.comparison.expiring import LookedOver
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.profiling import ProfilingPlan, plan_profiles, profile
 from thinkalike.encoding.settings import make_settings
 from thinkalike.files import plain
 from thinkalike.options import one_name
 from thinkalike.populations.fingerprint_record import Fingerprint
-from thinkalike.populations.pair_design import sketch_pairs
-from thinkalike.populations.reference_sets import WORDS, reference
-from thinkalike.populations.sketch import Sketcher
+from thinkalike.populations.reference_sets import WORDS, name_of_digest, reference
+from thinkalike.populations.sketch import Sketcher, sketch_pairs
 from thinkalike.types import Facts, Json, Option
 
 if TYPE_CHECKING:
@@ -138,3 +138,34 @@ def facts_of(model: str | nn.Module, extraction: Mapping[str, Any]) -> Json:
     options = LoadOptions(**{k: v for k, v in extraction.items() if k in taken and v is not None})
     config = open_system(model, options).config
     return {} if config is None else model_facts(config)
+
+
+FINGERPRINT = "fingerprint.npz"
+"""In the folder of a system in the run directory"""
+
+
+def leave_fingerprint(seen: LookedOver) -> None:
+    """Leave the fingerprint of a system in the run directory, as `fingerprint` would make it.
+
+    Only of reference stimuli, and with the settings of all fingerprints: others could not be compared with
+    any. The default sentences of `compare` are the reference `words-1`, and its settings are the usual ones.
+
+    Parameters
+    ----------
+    seen
+        What `compare(last_look=…)` hands over of each system: its vectors, its profile, its folder.
+
+    Examples
+    --------
+    >>> import thinkalike as ta
+    >>> from thinkalike.populations import leave_fingerprint
+    >>> options = {"keep": "profiles", "last_look": leave_fingerprint}
+    >>> _ = ta.compare(["nano-pythia-64", "nano-pythia-96"], out="run", **options)  # doctest: +SKIP
+    >>> ta.Fingerprint.load("run/systems/nano-pythia-64/fingerprint.npz")  # doctest: +SKIP
+    Fingerprint(nano-pythia-64: 3 layers on words-1)
+    """
+    name = name_of_digest(seen.profile.stimuli_digest)
+    if name is None or not is_usual(seen.profile):
+        return
+    facts = {} if seen.model is None else facts_of(seen.model, seen.options)
+    fingerprint_of(seen.activations, seen.profile, name, facts).save(seen.folder / FINGERPRINT)

@@ -12,9 +12,10 @@ import pandas as pd
 from thinkalike.activations.conversion import check_extraction, named_systems
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
-from thinkalike.populations.diffing import LEVEL, activations_of
-from thinkalike.populations.layer_changes import (
+from thinkalike.populations.diffing import (
+    LEVEL,
     PartedStrengths,
+    activations_of,
     parted_strengths,
     plan_changes,
     strength_changes,

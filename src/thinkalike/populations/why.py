@@ -17,7 +17,7 @@ from scipy.spatial.distance import squareform
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.jackknife import jackknife_range, left_out
+from thinkalike.inference.ranges import jackknife_range, left_out
 from thinkalike.inference.redundancy import place_tests
 from thinkalike.labels import Floats
 from thinkalike.many_tests import corrected

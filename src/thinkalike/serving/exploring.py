@@ -1,9 +1,16 @@
-"""A run under other choices of layers, features, items or distance: what they change is fitted anew."""
+"""A run under other choices of layers, features, items or distance: what they change is fitted anew.
+
+What was found of layers is kept for the next question, for most moves leave most layers as they were:
+distances between items depend on the layer, the items and the distance; the profile also on the features. So
+a layer that is left out costs nothing, and another choice of features ranks no distances anew.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,15 +22,17 @@ from thinkalike.activations.store import Activations
 from thinkalike.comparison.assembly import assemble
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.concluding import plan_options
-from thinkalike.comparison.layerpass import pass_over_layers
+from thinkalike.comparison.layerpass import LayerTask, Look, LookedAt, pass_over_layers
 from thinkalike.comparison.profiling import plan_profiles
 from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.pairs.distances import DISTANCES
+from thinkalike.populations.atlas import Atlas
+from thinkalike.populations.between_models import MODEL_DISTANCES
 from thinkalike.report.page import page_data
 from thinkalike.report.pairs import picks
+from thinkalike.report.population_page import render_population
 from thinkalike.report.summary import Summary, summarise
 from thinkalike.serving.questions import Choices, Question
-from thinkalike.serving.remembering import LayerMemory
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Json
 
@@ -143,3 +152,65 @@ def _sampled(stimuli: Stimuli) -> npt.NDArray[np.bool_]:
 def _layers(one: Activations, labels: Sequence[str], stimuli: Stimuli) -> Activations:
     """Some layers of a system, at the items of `stimuli`."""
     return subset_activations(one, stimuli, [layer for layer in one.layers if str(layer) in labels])
+
+
+MOST_BYTES = 1 << 29
+"""Of ranked distances, by far the largest part of what is kept"""
+
+
+class LayerMemory:
+    """The layers that were looked at last, as long as there is room."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._kept: OrderedDict[Hashable, LookedAt] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def looking(
+        self, items: Hashable, distance: str, features: Hashable
+    ) -> Callable[[Look, LayerTask], LookedAt]:
+        """A way to look at layers under one choice, which finds again what it has seen."""
+
+        def look(look: Look, task: LayerTask) -> LookedAt:
+            layer = (task.activations.system, task.layer, items, distance)
+            examined = self._found((*layer, features), lambda: look(replace(task, geometry="nothing")))
+            geometry = self._found(layer, lambda: look(replace(task, profile=False)))
+            return replace(geometry, examined=examined.examined)
+
+        return look
+
+    def _found(self, key: Hashable, make: Callable[[], LookedAt]) -> LookedAt:
+        with self._lock:
+            known = self._kept.get(key)
+            if known is not None:
+                self._kept.move_to_end(key)
+                return known
+        made = make()
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._size += _bytes(made)
+            while self._size > self._most and len(self._kept) > 1:
+                self._size -= _bytes(self._kept.popitem(last=False)[1])
+        return made
+
+
+def _bytes(found: LookedAt) -> int:
+    return 0 if found.ranks is None else found.ranks.nbytes
+
+
+N_PERMUTATIONS = 199
+"""Of the test of reasons: fewer than in the report, for the page should be there at once"""
+
+
+class AtlasExplorer:
+    """An atlas, and its page by each distance, made once."""
+
+    def __init__(self, atlas: Atlas) -> None:
+        self._atlas = atlas
+        self.page: Callable[[str], str] = lru_cache(len(MODEL_DISTANCES))(self._page)
+
+    def _page(self, by: str) -> str:
+        fingerprints, facts = self._atlas.fingerprints(), self._atlas.facts()
+        return render_population(fingerprints, facts=facts, by=by, n_permutations=N_PERMUTATIONS)

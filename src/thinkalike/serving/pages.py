@@ -20,8 +20,7 @@ from thinkalike.comparison.plots import MOST_CELLS
 from thinkalike.errors import ThinkalikeError, UnknownName, one_line
 from thinkalike.populations.between_models import MODEL_DISTANCES
 from thinkalike.report.page import SCRIPTS, TEMPLATES, asset, css_variables, environment
-from thinkalike.serving.atlas_exploring import AtlasExplorer
-from thinkalike.serving.exploring import RunExplorer
+from thinkalike.serving.exploring import AtlasExplorer, RunExplorer
 from thinkalike.serving.questions import read_question
 
 OWN_TEMPLATES = Path(__file__).parent / "templates"

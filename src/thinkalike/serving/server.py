@@ -104,8 +104,7 @@ def _prepare(explorer: RunExplorer) -> None:
 def explorer_of(source: str | os.PathLike[str] | None) -> Explorer:
     """What is in a place: a run, or an atlas."""
     from thinkalike.populations.atlas import Atlas
-    from thinkalike.serving.atlas_exploring import AtlasExplorer
-    from thinkalike.serving.exploring import RunExplorer
+    from thinkalike.serving.exploring import AtlasExplorer, RunExplorer
 
     if source is None:
         return AtlasExplorer(Atlas())

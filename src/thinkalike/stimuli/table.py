@@ -23,15 +23,14 @@ from thinkalike.stimuli.content import (
     content_digest,
 )
 from thinkalike.stimuli.controls import TokenOffsets
-from thinkalike.stimuli.dataset_files import rows_of
 from thinkalike.stimuli.kinds import Kind, as_feature, declaration, kind_of
 from thinkalike.stimuli.roles import assemble, chosen_features, require_features
-from thinkalike.stimuli.table_files import RawTable, read_table, write_table
+from thinkalike.stimuli.table_files import RawTable, read_table, rows_of, write_table
 from thinkalike.types import Chart
 
 if TYPE_CHECKING:
-    from thinkalike.stimuli.dataset_files import Tabular
     from thinkalike.stimuli.feature_correlations import FeatureCorrelations
+    from thinkalike.stimuli.table_files import Tabular
 
 GRAMMAR = "untangled"
 SENTENCES = 200

@@ -17,9 +17,10 @@ import numpy as np
 
 from thinkalike.addresses import place, remove_tree
 from thinkalike.checkpoint import Checkpoint
+from thinkalike.dispatch import run_all, shared_folder
 from thinkalike.errors import DamagedFile
 from thinkalike.files import read_arrays, write_arrays
-from thinkalike.parallel import Engine, run_all, shared_folder
+from thinkalike.parallel import Engine
 from thinkalike.stitching.evaluation import Evaluation, Scores, StateCheck
 from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job

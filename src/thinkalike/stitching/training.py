@@ -1,4 +1,7 @@
-"""Fitting all φ by the loss of the task: together, batch by batch, each with its own optimiser."""
+"""Fitting all φ by the loss of the task: together, batch by batch, each with its own optimiser.
+
+The state of unfinished training is one file of arrays, so that the next call goes on.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from thinkalike.checkpoint import Checkpoint
 from thinkalike.progress import Step
-from thinkalike.stitching import training_state
 from thinkalike.stitching.evaluation import mean_loss, mean_losses
 from thinkalike.stitching.examples import Examples
 from thinkalike.stitching.job import Job, rows_at_once
@@ -17,11 +22,10 @@ from thinkalike.stitching.stitches import Stitch
 from thinkalike.stitching.task import TaskFit, Training
 from thinkalike.systems.batch import Ints
 from thinkalike.systems.calling import top_logits
+from thinkalike.types import Json
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from thinkalike.checkpoint import Checkpoint
 
 
 def train(
@@ -38,7 +42,7 @@ def train(
 ) -> dict[Stitch, Training]:
     """Fit every φ; afterwards each is the one that was best on the validation text."""
     trainings = {stitch: Training.begin(phi.to(job.device), how) for stitch, phi in phis.items()}
-    resumed = training_state.resume(checkpoint, trainings) if checkpoint is not None else None
+    resumed = resume_training(checkpoint, trainings) if checkpoint is not None else None
     begun = resumed or 0
     looked_at = validation.first(rows_at_once(validation, how.validation_tokens))
     guessing = math.log(_n_answers(job))
@@ -54,7 +58,7 @@ def train(
             for stitch, one in running.items():
                 one.look(losses[stitch], number, how)
             if checkpoint is not None and number < how.steps:
-                training_state.save(checkpoint, trainings, number)
+                save_training(checkpoint, trainings, number)
             running = {stitch: one for stitch, one in running.items() if one.stopped is None}
         if not running or number == how.steps:
             break
@@ -89,3 +93,77 @@ def _n_answers(job: Job) -> int:
         return int(config.num_labels)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     return int(text.vocab_size)
+
+
+PLAIN = ("best_step", "looks_in_vain", "stopped", "last_step")
+FLOATS = ("best_loss", "first_loss")
+"""Which may be infinite or NaN, so they are kept as arrays"""
+
+
+def save_training(saved: Checkpoint, trainings: Mapping[Stitch, Training], step: int) -> None:
+    """Keep where every training stands, after it has looked at the validation text at `step`."""
+    arrays: dict[str, np.ndarray] = {}
+    about: list[Json] = []
+    for number, training in enumerate(trainings.values()):
+        parts = {"phi": training.phi.state_dict(), "best": training.best, "state": _state(training)}
+        for part, named in parts.items():
+            arrays |= {f"{number}/{part}/{name}": _array(tensor) for name, tensor in named.items()}
+        arrays[f"{number}/floats"] = np.array([getattr(training, name) for name in FLOATS])
+        arrays[f"{number}/losses"] = np.array([loss for _, _, loss in training.curve])
+        places = [(step, split) for step, split, _ in training.curve]
+        about.append({"places": places, **{name: getattr(training, name) for name in PLAIN}})
+    saved.save(arrays, {"step": step, "trainings": about})
+
+
+def resume_training(saved: Checkpoint, trainings: Mapping[Stitch, Training]) -> int | None:
+    """Put every training back to where it was; the step to go on from, None to begin."""
+    found = saved.load()
+    if found is None:
+        return None
+    arrays, about = found
+    for number, (training, kept) in enumerate(zip(trainings.values(), about["trainings"], strict=True)):
+        training.phi.load_state_dict(_part(arrays, number, "phi"))
+        training.best = _part(arrays, number, "best")
+        _restore(training, _part(arrays, number, "state"))
+        for name in PLAIN:
+            setattr(training, name, kept[name])
+        for name, value in zip(FLOATS, arrays[f"{number}/floats"], strict=True):
+            setattr(training, name, float(value))
+        losses = arrays[f"{number}/losses"].tolist()
+        training.curve = [
+            (step, split, loss) for (step, split), loss in zip(kept["places"], losses, strict=True)
+        ]
+    return int(about["step"])
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy()
+
+
+def _part(arrays: Mapping[str, np.ndarray], number: int, part: str) -> dict[str, Tensor]:
+    prefix = f"{number}/{part}/"
+    return {
+        name.removeprefix(prefix): torch.from_numpy(array)
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def _state(training: Training) -> dict[str, Tensor]:
+    """The optimiser's memory by the number of the parameter and the name of the field."""
+    state = training.optimizer.state_dict()["state"]
+    return {
+        f"{parameter}.{name}": torch.as_tensor(value)
+        for parameter, fields in state.items()
+        for name, value in fields.items()
+        if value is not None
+    }
+
+
+def _restore(training: Training, saved: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in saved.items():
+        parameter, name = key.split(".", 1)
+        state.setdefault(int(parameter), {})[name] = tensor
+    groups = training.optimizer.state_dict()["param_groups"]
+    training.optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -16,7 +16,6 @@ from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.labels import block_of
 from thinkalike.options import one_name
 from thinkalike.stimuli.text import PackedText, Split
-from thinkalike.streaming import stream_state
 from thinkalike.streaming.batches import MIXED, MixedBatches, PassageBatches
 from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 from thinkalike.streaming.passages import PADDINGS, Padding, Passages
@@ -167,9 +166,9 @@ def stream_cka(
     start, done = 0, lambda position: None
     if checkpoint is not None:
         key = _key(settings, systems, rows)
-        saved = Checkpoint(checkpoint, key, seconds_between=stream_state.SECONDS_BETWEEN)
-        start = stream_state.resume(saved, stream, history, batching)
-        done = partial(stream_state.save, saved=saved, stream=stream, trace=history, batching=batching)
+        saved = Checkpoint(checkpoint, key, seconds_between=SECONDS_BETWEEN)
+        start = _resume(saved, stream, history, batching)
+        done = partial(_save, saved=saved, stream=stream, trace=history, batching=batching)
     batches = model_batches(
         [system.stack for system in systems],
         labels,
@@ -305,3 +304,32 @@ def _known(what: str, name: object, known: Sequence[str]) -> Any:
     if name not in known:
         raise UnknownName.among(what, name, known)
     return name
+
+
+SECONDS_BETWEEN = 2.0
+
+
+def _resume(
+    saved: Checkpoint, stream: StreamingCKA, trace: Trace, batching: PassageBatches | MixedBatches
+) -> int:
+    """Fill in what was done before; the number of passages that need not be read again."""
+    found = saved.load()
+    if found is None:
+        return 0
+    arrays, about = found
+    stream.restore(arrays)
+    trace.extend(about["trace"])
+    batching.restore(about["batching"])
+    return int(about["position"])
+
+
+def _save(
+    position: int,
+    saved: Checkpoint,
+    stream: StreamingCKA,
+    trace: Trace,
+    batching: PassageBatches | MixedBatches,
+) -> None:
+    """Keep the state after `position` passages, unless that was done a moment ago."""
+    if saved.is_due:
+        saved.save(stream.state(), {"position": position, "trace": trace, "batching": batching.state()})

@@ -14,9 +14,8 @@ from thinkalike.charts.heatmap import similarity_matrix
 from thinkalike.charts.population_charts import fact_importances, model_matrix
 from thinkalike.charts.theme import themed
 from thinkalike.comparison.maps import align, smacof
-from thinkalike.populations.between_models import Distances
+from thinkalike.populations.between_models import Distances, euclidean_matrix
 from thinkalike.populations.charts import map_chart, tree_chart
-from thinkalike.populations.importance_distances import euclidean_matrix
 from thinkalike.populations.model_maps import ModelMap
 from thinkalike.populations.model_trees import ModelTree
 from thinkalike.recipes.findings import Figure

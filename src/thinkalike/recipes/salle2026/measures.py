@@ -13,9 +13,8 @@ from scipy.stats import spearmanr
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.labels import Floats
-from thinkalike.populations.between_models import Distances, one_less_mean_tau
+from thinkalike.populations.between_models import Distances, one_less_mean_tau, warped_matrix
 from thinkalike.populations.fact_table import fact_table
-from thinkalike.populations.importance_distances import warped_matrix
 from thinkalike.populations.why import Why, why
 from thinkalike.populations.why_sensitivity import other_cohorts, other_groupings
 from thinkalike.recipes.salle2026.work import GROUPS, Observation

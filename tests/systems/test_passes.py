@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput
-from thinkalike.systems.chunk_plan import TOKENS_AT_ONCE, make_plan
+from thinkalike.systems.passes import TOKENS_AT_ONCE, make_plan
 
 
 @settings(max_examples=80)

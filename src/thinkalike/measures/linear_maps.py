@@ -1,4 +1,9 @@
-"""Canonical correlations between two layers: mean, truncated (SVCCA) and projection-weighted (PWCCA)."""
+"""What linear maps from one layer to the other can do.
+
+Canonical correlations: mean, truncated (SVCCA) and projection-weighted (PWCCA). How much of one layer a
+linear map from the other explains; and how differently ridge regressions on two layers predict, over all
+tasks (GULP).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from thinkalike.errors import InvalidInput
-from thinkalike.measures.inputs import Array, Vectors, centred
+from thinkalike.measures.inputs import Array, Vectors, at_least, centred
 
 # float32 activations carry no direction below this share of the largest; whitening would blow its noise up.
 RANK_TOLERANCE = 1e-6
@@ -110,3 +115,71 @@ def eigenspace_overlap(X: Basis, Y: Basis) -> float:
     """
     room_for_both(X, Y, "eigenspace-overlap")
     return float((canonical_correlations(X, Y) ** 2).sum() / max(X.rank, Y.rank))
+
+
+def explained(X: Basis, Y: Basis) -> float:
+    """R² of the least-squares prediction of Y from X, ‖Q_Xᵀ Y‖²_F / ‖Y‖²_F, in [0, 1].
+
+    Fitted and scored on the same items, so an unrelated X of rank r gives r/(n − 1): see `regression-cv`.
+    Kornblith et al. 2019, eq. 7.
+    """
+    n = len(X.directions)
+    if n - 1 <= X.rank:
+        raise InvalidInput(
+            f"regression from {X.name}: it spans {X.rank} directions and {n} items leave {n - 1}, so it "
+            f"predicts anything. Use regression-cv, cka or procrustes, or more than {X.rank + 1} items."
+        )
+    captured = X.directions.T @ (Y.directions * Y.sizes)
+    return min(float((captured**2).sum() / (Y.sizes**2).sum()), 1.0)
+
+
+def explained_reverse(X: Basis, Y: Basis) -> float:
+    """R² of predicting X from Y."""
+    return explained(Y, X)
+
+
+def explained_mean(X: Basis, Y: Basis) -> float:
+    """Mean of the R² of the two directions: symmetric, in [0, 1]."""
+    return (explained(X, Y) + explained(Y, X)) / 2
+
+
+def prepare_scaled(X: Vectors, name: str = "X", *, folds: int = 5) -> Array:
+    """Centred, with a mean squared row norm of 1, so that one grid of penalties serves every layer."""
+    at_least(2 * folds, X, name)
+    C = centred(X, name)
+    return C * (np.sqrt(len(C)) / np.linalg.norm(C))
+
+
+def explained_held_out(X: Array, Y: Array, *, folds: int = 5, seed: int = 0) -> float:
+    """R² on held-out items of a ridge regression from X to Y, in (−∞, 1]; about 0 for unrelated layers.
+
+    Folds of random items (seeded); the penalty is chosen within the training folds by leave-one-out error.
+    The denominator is Y's variance around the training mean.
+    """
+    from sklearn.linear_model import RidgeCV
+
+    order = np.random.default_rng(seed).permutation(len(X))
+    missed = total = 0.0
+    for test in np.array_split(order, folds):
+        train = np.setdiff1d(order, test)
+        ridge = RidgeCV(alphas=np.logspace(-4, 4, 9)).fit(X[train], Y[train])
+        missed += float(((Y[test] - ridge.predict(X[test])) ** 2).sum())
+        total += float(((Y[test] - Y[train].mean(axis=0)) ** 2).sum())
+    return 1 - missed / total
+
+
+def prepare_predictor(X: Vectors, name: str = "X", *, ridge: float = 0.01) -> Array:
+    """A with AAᵀ = X(XᵀX + λ)⁻¹Xᵀ for centred X of unit norm, of shape (n_items, rank)."""
+    basis: Basis = prepare_basis(X, name)
+    variances = basis.sizes**2 / np.sum(basis.sizes**2)
+    return basis.directions * np.sqrt(variances / (variances + ridge))
+
+
+def gulp(A: Array, B: Array) -> float:
+    """‖AAᵀ − BBᵀ‖_F between the ridge predictors of two layers, in [0, ∞). A metric.
+
+    The root mean squared difference of the two layers' ridge predictions over tasks drawn at random; the
+    penalty λ (0.01 of the variance) leads from CCA (λ → 0) to CKA (λ → ∞). Boix-Adserà et al. 2022.
+    """
+    squared = ((A.T @ A) ** 2).sum() + ((B.T @ B) ** 2).sum() - 2 * ((A.T @ B) ** 2).sum()
+    return float(np.sqrt(max(squared, 0.0)))

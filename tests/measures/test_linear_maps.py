@@ -11,7 +11,7 @@ from scipy.spatial import procrustes as scipy_procrustes
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures import MEASURES
-from thinkalike.measures.shapes import prepare_basis, shape_distance
+from thinkalike.measures.alignment import prepare_basis, shape_distance
 
 Layers = Callable[..., tuple[np.ndarray, np.ndarray]]
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from thinkalike.charts.label_places import LETTER, LINE, beside
+from thinkalike.charts.group_charts import LETTER, LINE, beside
 
 NAMES = [f"model-{k}" for k in range(15)]
 FONT = 10.0

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from thinkalike.cli.bundled import COLUMNS, bundled_row, show_bundled
+from thinkalike.cli.models import COLUMNS, bundled_row, show_bundled
 from thinkalike.systems import bundled
 
 

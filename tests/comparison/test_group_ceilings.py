@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import thinkalike as ta
-from thinkalike.comparison.group_directions import BEST, ceilings_of_directions
+from thinkalike.comparison.group_ceilings import BEST, ceilings_of_directions
 from thinkalike.measures import MEASURES
 
 RNG = np.random.default_rng(0)
