@@ -1,4 +1,4 @@
-"""What quantised weights do to distances: bundled models with their matrices through GGUF's own rounding.
+"""What quantised weights do to distances: bundled models, their matrices through the formats' own rounding.
 
     python -m benchmarks.quantisation
 
@@ -19,23 +19,37 @@ from typing import Any
 import numpy as np
 
 MODELS = ("nano-gpt2", "nano-bert", "nano-mamba")
-KINDS = ("Q8_0", "Q5_1", "Q4_1", "Q4_0")
+KINDS = ("Q8_0", "Q5_1", "Q4_1", "Q4_0", "nf4", "fp4")
+"""GGUF's, and the two of bitsandbytes with 4 bits"""
 N_SENTENCES = 100
 RESULTS = Path(__file__).parent / "results" / "quantisation.json"
 
 
 def quantised(model: Any, kind: str) -> Any:
-    """A copy whose matrices went through GGUF's rounding in blocks of 32."""
-    import gguf
+    """A copy whose matrices went through a format's rounding in blocks of 32 (GGUF) or 64 (bitsandbytes)."""
     import torch
 
-    copied, how = copy.deepcopy(model), gguf.GGMLQuantizationType[kind]
+    copied = copy.deepcopy(model)
+    rounded = through_bitsandbytes if kind in ("nf4", "fp4") else through_gguf
     with torch.no_grad():
         for parameter in copied.parameters():
             if parameter.ndim == 2 and parameter.shape[-1] % 32 == 0:
-                packed = gguf.quants.quantize(parameter.float().numpy(), how)
-                parameter.copy_(torch.from_numpy(gguf.quants.dequantize(packed, how)))
+                parameter.copy_(rounded(parameter.float(), kind))
     return copied
+
+
+def through_gguf(matrix: Any, kind: str) -> Any:
+    import gguf
+    import torch
+
+    how = gguf.GGMLQuantizationType[kind]
+    return torch.from_numpy(gguf.quants.dequantize(gguf.quants.quantize(matrix.numpy(), how), how))
+
+
+def through_bitsandbytes(matrix: Any, kind: str) -> Any:
+    from bitsandbytes.functional import dequantize_4bit, quantize_4bit
+
+    return dequantize_4bit(*quantize_4bit(matrix.contiguous(), blocksize=64, quant_type=kind))
 
 
 def measured(name: str) -> dict[str, Any]:

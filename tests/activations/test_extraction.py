@@ -411,7 +411,7 @@ def test_models_and_stimuli_that_do_not_fit(one_case, words_of):
         extract(one_case("vit"), words)
     with pytest.raises(InvalidInput, match="GPT2Model reads text, but the stimuli are images or sounds"):
         extract(one_case("gpt2"), image)
-    with pytest.raises(InvalidInput, match="items have no text for GPT2Model to read"):
+    with pytest.raises(InvalidInput, match=r"items have no text for GPT2Model to read: .*--column text=NAME"):
         extract(one_case("gpt2"), ta.Stimuli(pd.DataFrame({"size": [1.0, 2.0]})))
     with pytest.raises(InvalidInput, match="either as stimuli, or beside"):
         extract(one_case("vit"), image, inputs=image)

@@ -92,7 +92,7 @@ class Latents:
             if not self.counts[latent]:
                 raise InvalidInput(
                     f"Latent {latent} is active in no item: it has no distances. Choose among those that "
-                    "are (`counts`)."
+                    "are (`counts`), or have them chosen: best='FEATURE' (--best)."
                 )
         if not chosen:
             raise InvalidInput("No latents were chosen: give some, such as those of `best`.")

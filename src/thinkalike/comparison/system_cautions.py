@@ -88,8 +88,8 @@ def quantised_weights(profile: Profile) -> Iterator[str]:
     if how:
         yield (
             f"{profile.system}: the weights are quantised ({how}). In the bundled models 8 bits leave "
-            "distances as they are (RSA 0.9999 with the full weights), 4 bits do not quite (0.98), and "
-            "features that matter little change places."
+            "distances as they are (RSA 0.9999 with the full weights), 4 bits do not quite (0.95 to 0.99), "
+            "and features that matter little change places."
         )
 
 

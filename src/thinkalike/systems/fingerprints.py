@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from thinkalike.systems.names import ModelName, is_gguf, parse_name
 from thinkalike.types import Processor
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from thinkalike.stimuli.table import Stimuli
@@ -69,11 +71,22 @@ def fingerprint_weights(model: nn.Module) -> str:
     import torch
 
     content = hashlib.sha256(str(getattr(model, "config", type(model).__name__)).encode())
-    for name, tensor in sorted(model.state_dict().items()):
+    for name, tensor in sorted(
+        (plain for one in model.state_dict().items() for plain in _plain(*one)), key=itemgetter(0)
+    ):
         values = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
         checksum = google_crc32c.value(values)
         content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} {checksum}\n".encode())
     return content.hexdigest()
+
+
+def _plain(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """A tensor, or the tensors that a packed one is made of."""
+    if not hasattr(tensor, "__tensor_flatten__"):
+        yield name, tensor
+        return
+    for part in tensor.__tensor_flatten__()[0]:
+        yield from _plain(f"{name}.{part}", getattr(tensor, part))
 
 
 def fingerprint_processor(processor: Processor) -> str:

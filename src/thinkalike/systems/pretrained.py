@@ -14,8 +14,9 @@ from thinkalike.errors import InvalidInput, MissingExtra, ModelError, Thinkalike
 from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.loading import loading
 from thinkalike.systems.names import ModelName
+from thinkalike.systems.quantised import WAY_OUT, class_that_wrote, prepare, quantisation_of, unpacked
 from thinkalike.systems.stack import Stack, layers_of
-from thinkalike.types import Config, Json
+from thinkalike.types import Config
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,9 @@ def load_config(name: ModelName, *, gguf_file: str | None = None, trust_remote_c
     row = ARCHITECTURES.get(config.model_type)
     for setting, value in (row.settings if row else {}).items():
         setattr(config, setting, value)
+    if name.untrained:
+        config.__dict__.pop("quantization_config", None)  # random weights are plain
+    prepare(config, name)
     return config
 
 
@@ -67,6 +71,7 @@ def load_model(
 ) -> Stack:
     """The model in evaluation mode; with `untrained`, its architecture with random weights from `seed`."""
     import torch
+    import transformers
     from transformers import AutoModel
 
     options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
@@ -79,13 +84,15 @@ def load_model(
         if importlib.util.find_spec("accelerate") is None:
             raise MissingExtra.needed("accelerate", "big")
         options["device_map"] = device_map
-    with _explained(name), loading():
-        model, info = AutoModel.from_pretrained(
+    loader = getattr(transformers, class_that_wrote(config) or "AutoModel", AutoModel)
+    with _explained(name, quantisation_of(config)), loading():
+        model, info = loader.from_pretrained(
             **name.files, config=config, output_loading_info=True, **_gguf(gguf_file), **options
         )
     model = (model if device_map is not None else model.to(device)).eval()
     stack = layers_of(model, part=name.part, blocks=blocks)
     _check_complete(name, model, stack.model, info["missing_keys"])
+    unpacked(model, name, options["dtype"])
     return stack
 
 
@@ -108,8 +115,8 @@ def load_headed(
     import transformers
 
     loader = getattr(transformers, auto_class)
-    options: Json = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
-    with _explained(name), loading():
+    options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
+    with _explained(name, quantisation_of(config)), loading():
         if name.untrained:
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
@@ -122,7 +129,7 @@ def load_headed(
             f"The weights of {name} lack {sorted(info['missing_keys'])[0]!r}, which {auto_class} needs: "
             "they were saved without that output layer. Give a model that was trained for this task."
         )
-    return model.to(device).eval()
+    return unpacked(model.to(device).eval(), name, options["dtype"])
 
 
 def load_processor(
@@ -198,7 +205,7 @@ def _check_hub_is_known() -> None:
 
 
 @contextmanager
-def _explained(name: ModelName) -> Iterator[None]:
+def _explained(name: ModelName, quantised: str | None = None) -> Iterator[None]:
     """Turn what transformers and the hub raise into one line that says the way out."""
     try:
         yield
@@ -206,6 +213,12 @@ def _explained(name: ModelName) -> Iterator[None]:
         raise
     except Exception as error:  # what comes of a damaged file depends on where it is damaged
         reason = one_line(error)
+        if quantised is not None:
+            if "automatic conversion of the weights" in reason:  # a table follows, which is not shown
+                reason = "Tensors of this format are not all there: fetch or save the model again"
+            raise ModelError(
+                f"{name} cannot be loaded: its weights are quantised ({quantised}). {reason}. {WAY_OUT}"
+            ) from error
         if name.folder is not None:
             raise ModelError(
                 f"{name} cannot be loaded from {name.folder}: {reason}. Check its files, or save it again."

@@ -18,6 +18,7 @@ from thinkalike.systems.heads import HEADS, Task, task_of
 from thinkalike.systems.loading import loading
 from thinkalike.systems.names import ModelName, is_gguf, parse_name
 from thinkalike.systems.pretrained import load_config, load_headed, load_model, load_processor, pick_device
+from thinkalike.systems.quantised import check_in_memory, quantisation_of
 from thinkalike.systems.stack import Stack, layers_of, parts_of
 from thinkalike.types import Config, Processor, Tokenizer
 
@@ -223,7 +224,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
             "untrained": found.untrained,
             "seed": seed if found.untrained else None,
             "gguf_file": options.gguf_file,
-            "quantised": _quantised(config),
+            "quantised": quantisation_of(config),
         },
         dtype=options.dtype,
         device=device,
@@ -239,6 +240,7 @@ def _by_name(model: str | Path, options: LoadOptions, head: Task | Literal["own"
 
 def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own"] | None) -> System:
     """A model that the caller has loaded; it stays where and as it is."""
+    check_in_memory(model)
     if options.untrained:
         model = random_copy(model, seed=options.seed)
     stack = layers_of(model, part=options.part, blocks=options.blocks)
@@ -266,7 +268,7 @@ def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own
             "part": stack.part,
             "untrained": options.untrained,
             "seed": options.seed if options.untrained else None,
-            "quantised": _quantised(config),
+            "quantised": quantisation_of(config),
         },
         dtype=str(first.dtype).removeprefix("torch."),
         device=first.device.type,
@@ -276,15 +278,6 @@ def _in_memory(model: nn.Module, options: LoadOptions, head: Task | Literal["own
         folder=folder,
         task=task_of(type(model).__name__, config) if head == "own" else head,
     )
-
-
-def _quantised(config: Config | None) -> str | None:
-    """How the weights of a model are quantised, as its configuration says ("gptq", "bitsandbytes", …)."""
-    found = getattr(config, "quantization_config", None)
-    if found is None:
-        return None
-    method = found.get("quant_method") if isinstance(found, Mapping) else getattr(found, "quant_method", None)
-    return str(getattr(method, "value", method) or "quantised")
 
 
 def open_systems(

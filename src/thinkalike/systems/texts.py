@@ -139,8 +139,9 @@ class Reader:
         spans = _Spans.of(stimuli)
         if not spans.texts:
             raise InvalidInput(
-                f"The items have no text for {self.name} to read: give words in sentences, or the images or "
-                "sounds themselves with inputs=…"
+                f"The items have no text for {self.name} to read: give words in sentences, say which column "
+                "of a file is the text (--column text=NAME), or give the images or sounds themselves with "
+                "inputs=…"
             )
         ids, offsets = self._tokenise(spans.texts, spans.text_names)
         found = self._cls(spans, ids) if self.pooling == "cls" else self._tokens(spans, offsets)
