@@ -1,10 +1,10 @@
 """Beside the authors' package: weights, ρ, importances and times of both, in one run.
 
 The package (github.com/LouisJalouzot/MLEM, `mlem.MLEM`) is not on PyPI and needs a fork of another package
-from GitHub. `MLEM_PACKAGE` names a folder from which `import mlem` gives it. Beside it runs `TheirWay`, written
-anew from reading it, which shares no code with it or with ours, and stands in for it where the folder is not
-given: batches of sampled pairs, as many as make the correlations of the features steady; positive weights of
-unit length by AdamW on a soft Spearman's ρ; the fall of ρ when a feature is permuted over the pairs of a batch.
+from GitHub. `MLEM_PACKAGE` names a folder from which `import mlem` gives it. Beside it runs `TheirWay`,
+written anew from reading it, which shares no code with it or with ours, and stands in for it where no folder
+is given: batches of sampled pairs, as many as make the correlations of the features steady; positive weights
+of unit length by AdamW on a soft Spearman's ρ; the fall of ρ when a feature is permuted over the pairs.
 
 Its soft ranks (Blondel et al. 2020, strength 1) are the values plus a constant whenever all values lie closer
 than the ranks do, as distances scaled to 0 … 1 do: `soft_rank_error` says how exactly. Soft ρ is Pearson's r
@@ -147,7 +147,7 @@ def soft_rank_error(values: np.ndarray) -> float:
 
 
 def one_layer(features: pd.DataFrame, X: np.ndarray, way: type[Package | TheirWay]) -> dict[str, Any]:
-    """Theirs, by the package or by `TheirWay`, and ours on the same vectors; ρ on all pairs, ties averaged."""
+    """Theirs, by the package or by `TheirWay`, and ours on the same vectors; ρ on all pairs."""
     start = time.process_time()
     ours = ta.MLEM(ordered="minmax").fit(features, X)
     fitted = time.process_time()
@@ -183,7 +183,7 @@ def one_layer(features: pd.DataFrame, X: np.ndarray, way: type[Package | TheirWa
                 "cosine of the weights": float(np.dot(_unit(given), _unit(weights))),
                 "r of the importances": float(np.corrcoef(falls, importance)[0, 1]),
                 "same first feature": bool(falls.argmax() == importance.argmax()),
-                "largest difference from what we wrote": float((theirs.weights - written.weights).abs().max()),
+                "difference from what we wrote": float((theirs.weights - written.weights).abs().max()),
                 "soft rank error": soft_rank_error(written._sample(written.batch)[1].numpy().astype(float)),
             }
         )
@@ -218,7 +218,8 @@ def main() -> None:
         layers[f"{model}:{layer}"] = one_layer(features, np.asarray(acts[layer], dtype=float), way)
         print(model, layer, flush=True)
     about = {"items": len(stimuli), "features": list(map(str, features)), "load": os.getloadavg()[0]}
-    RESULTS.write_text(json.dumps({**about, "way": way.__name__, "layers": layers}, indent=1) + "\n", encoding="utf-8")
+    found = {**about, "way": way.__name__, "layers": layers}
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
