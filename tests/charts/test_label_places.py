@@ -107,10 +107,11 @@ def test_the_name_of_a_line_stands_above_its_highest_point_or_where_there_is_roo
     assert along(both, ["abc", "-"], lowest=np.full(2, 99.0), **asked) == [None, None]
 
 
-def test_lines_without_a_name_give_way_where_there_is_no_room_else() -> None:
+def test_lines_without_a_name_are_in_the_way_too_but_not_points() -> None:
     line = np.array([[[10.0, 100.0], [270.0, 100.0]]])
     grey = [[[0.0, y], [280.0, y]] for y in np.arange(2.0, 230.0, 6.0)]
-    asked = {"lowest": np.full(1 + len(grey), np.inf), "size": SIZE, "font_size": FONT}
-    both, names = np.concatenate([line, grey]), ["abc"] * (1 + len(grey))
-    assert along(both, names, wanted=[True] + [False] * len(grey), **asked)[0] is not None
-    assert along(both, names, wanted=[True] * (1 + len(grey)), **asked)[0] is None
+    n = 1 + len(grey)
+    asked = {"wanted": [True] + [False] * (n - 1), "lowest": np.full(n, np.inf), "size": SIZE}
+    both, names = np.concatenate([line, grey]), ["abc"] * n
+    assert along(both, names, font_size=FONT, **asked)[0] is None
+    assert along(both, names, font_size=FONT, **asked, joined=False)[0] is not None

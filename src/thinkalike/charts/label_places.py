@@ -81,7 +81,6 @@ def along(
     """Beside which point of its line each name stands: the highest with room, else the next, else nowhere.
 
     A name has room where it lies on no other name and no line runs through it, nor between it and its point.
-    Where that is nowhere for all lines, it is asked of the wanted ones alone.
 
     Parameters
     ----------
@@ -96,22 +95,18 @@ def along(
     owner = np.broadcast_to(np.arange(len(lines))[:, None], pieces.shape[:2])
     there = np.isfinite(pieces).all(axis=2) & joined
     pieces, owner = pieces[there], owner[there]
-    among_wanted = np.asarray(wanted, dtype=bool)[owner]
     taken: list[Box] = []
     found: list[Place | None] = [None] * len(lines)
     for k in map(int, np.flatnonzero(wanted)):
         high_enough = np.where(lines[k, :, 1:] <= lowest[k], lines[k], np.nan)
-        spots = list(_beside_line(high_enough, BOLD * font_size * len(names[k]), LINE * font_size))
-        for heeded in (np.ones(len(owner), dtype=bool), among_wanted):
-            own, others = pieces[heeded & (owner == k)], pieces[heeded & (owner != k)]
-            free = (
-                (place, box)
-                for place, box, reach in spots
-                if box[1] >= 0 and box[3] <= size[1] and _free(box, taken, size[0])
-                if not _runs_through(own, box) and not _runs_through(others, reach)
-            )
-            place, box = next(free, (None, None))
-            if place is not None and box is not None:
+        own, others = pieces[owner == k], pieces[owner != k]
+        for place, box, reach in _beside_line(
+            high_enough, BOLD * font_size * len(names[k]), LINE * font_size
+        ):
+            inside = box[1] >= 0 and box[3] <= size[1]
+            if not inside or not _free(box, taken, size[0]):
+                continue
+            if not _runs_through(own, box) and not _runs_through(others, reach):
                 found[k] = place
                 taken.append(box)
                 break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from thinkalike.labels import Floats
@@ -23,7 +25,7 @@ def population_answer(found: Distances, tree: ModelTree, reasons: Why | None) ->
         ("Why?", why_in_words(reasons)),
         ("How sure is that?", _sure(near, float(tree.support[0]))),  # the first fork joins the nearest two
         ("What would change it?", _otherwise(found.by, reasons)),
-        ("What next?", f"See what {listed(near)} care about, layer by layer: click their cell below."),
+        ("What next?", f"See what {listed(near)} care about, layer by layer: they are the pair below."),
     ]
 
 
@@ -68,7 +70,21 @@ def _named(reasons: Why, q: Floats) -> list[str]:
     """The facts that pass, the most important first, a few at most."""
     order = np.argsort(-reasons.importance, kind="stable")
     names = list(reasons.groups)
-    return [readable(names[k]).replace(" + ", "/") for k in order if q[k] <= LEVEL][:MOST_FACTS]
+    return [_together(names[k]) for k in order if q[k] <= LEVEL][:MOST_FACTS]
+
+
+def _together(fact: str) -> str:
+    """Facts that cannot be told apart here, as one."""
+    parts = readable(fact).split(" + ")
+    return f"{listed(parts)} together" if len(parts) > 1 else parts[0]
+
+
+def left_out_in_words(left_out: Mapping[str, str]) -> str:
+    """The facts that were not asked about, by why."""
+    because = {
+        why: [readable(fact) for fact in left_out if left_out[fact] == why] for why in left_out.values()
+    }
+    return "; ".join(f"{listed(facts)} ({why})" for why, facts in because.items())
 
 
 def _sure(near: list[str], support: float) -> str:

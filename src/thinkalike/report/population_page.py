@@ -23,7 +23,7 @@ from thinkalike.populations.model_maps import ModelMap, model_map
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.why import FEWEST, Why, why
 from thinkalike.report.page import TEMPLATES, asset, css_variables, environment
-from thinkalike.report.population_answer import population_answer, stress_in_words
+from thinkalike.report.population_answer import left_out_in_words, population_answer, stress_in_words
 from thinkalike.types import Json
 from thinkalike.wording import readable
 
@@ -94,7 +94,7 @@ def render_population(
         about=f"distance: {distance_of(by).about}".replace("τ_w", "weighted τ"),
         faithful=stress_in_words(placed.stress),
         reasons=None if reasons is None else _reasons(reasons),
-        left_out={} if reasons is None else reasons.left_out,
+        left_out="" if reasons is None else left_out_in_words(reasons.left_out),
         css=asset("report.css"),
         js="".join(map(asset, SCRIPTS)),
         css_variables=css_variables,
