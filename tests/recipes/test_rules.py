@@ -186,6 +186,6 @@ def test_every_tested_statement_has_a_panel_with_its_range_and_the_ends_of_its_r
 
 def test_charts_write_weighted_tau_without_an_underscore() -> None:
     rule = replace(UP, claim="Alike (τ_w = 0.7).", effect="mean τ_w less chance")
-    drawn = effect_figure([decided(rule, [effect(0.2, 0.3)])]).chart.to_json()
-    assert "weighted \\u03c4" in drawn
-    assert "\\u03c4_w" not in drawn
+    drawn = str(effect_figure([decided(rule, [effect(0.2, 0.3)])]).chart.to_dict())
+    assert "mean weighted τ less chance" in drawn
+    assert "τ_w" not in drawn
