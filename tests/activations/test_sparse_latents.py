@@ -136,11 +136,13 @@ def test_latents_are_columns_of_what_the_autoencoder_gives():
     acts, sae = activations(300), autoencoder()
     found = ta.latents(acts, sae, layer=1)
     dense = sae.encode(acts[1])
-    np.testing.assert_array_equal(found.values.toarray(), dense)
+    # Read in chunks of rows: a product of other rows may round the last digit another way.
+    np.testing.assert_array_equal(found.values.toarray() > 0, dense > 0)
+    np.testing.assert_allclose(found.values.toarray(), dense, rtol=1e-6)
     np.testing.assert_array_equal(found.counts, (dense > 0).sum(axis=0))
     chosen = found.activations([7, 3])
     assert chosen.layers == ("1.l7", "1.l3")
-    np.testing.assert_array_equal(chosen["1.l3"], dense[:, [3]])
+    np.testing.assert_array_equal(chosen["1.l3"], found.values.toarray()[:, [3]])
     assert "300 items × 40 latents, 3.0 active" in repr(found)
 
 

@@ -9,7 +9,6 @@ import shutil
 import socket
 import sys
 import threading
-import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,10 +19,12 @@ import numpy as np
 import pytest
 
 import thinkalike as ta
+from tests.waiting import until
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError
+from thinkalike.serving import pages
 from thinkalike.serving.exploring import RunExplorer
-from thinkalike.serving.questions import Question
+from thinkalike.serving.questions import Question, read_question
 from thinkalike.serving.server import HOST, LONGEST_REQUEST, serving
 
 
@@ -115,6 +116,7 @@ class TestFriends:
         self, run: Path, everything: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made: list[int] = []
+        come: list[Question] = []
         begun, go_on = threading.Event(), threading.Event()
 
         def slow(self: RunExplorer, question: Question) -> dict[str, Any]:
@@ -123,8 +125,13 @@ class TestFriends:
             go_on.wait(60)
             return {}
 
+        def noted(*asked: Any) -> Question:
+            come.append(read_question(*asked))
+            return come[-1]
+
         with serving(run) as address, ThreadPoolExecutor() as pool:
             monkeypatch.setattr(RunExplorer, "view", slow)
+            monkeypatch.setattr(pages, "read_question", noted)
             parts = urlsplit(address)
 
             def asking(n_features: int) -> http.client.HTTPConnection:
@@ -138,7 +145,7 @@ class TestFriends:
             for n in (3, 4):
                 asking(n).close()
             last = pool.submit(view, address, **{**everything, "features": everything["features"][:5]})
-            time.sleep(0.5)  # until all have come; were it too short, the test would pass all the same
+            until(lambda: len(come) == 4)
             go_on.set()
             assert first.getresponse().status == 200
             assert last.result(60) == (200, {})
