@@ -78,7 +78,7 @@ class ChunkPlan:
 
 
 def make_plan(row_text: Ints, lengths: Ints, *, batch_size: int | str, device: str) -> ChunkPlan:
-    """ChunkPlan the passes for rows that belong to texts of the given lengths (in tokens).
+    """Plan the passes for rows that belong to texts of the given lengths (in tokens).
 
     `batch_size` is the largest number of texts in a pass, or "auto" for as many as suit the `device`.
     """
