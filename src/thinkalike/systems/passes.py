@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # About what keeps a CPU busy, or a GPU; more tokens at once are no faster, only larger.
 TOKENS_AT_ONCE = {"cpu": 1024, "cuda": 16384}
+SIGNALS_AT_ONCE = 32  # images or sounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +55,6 @@ class ChunkPlan:
     lengths: Ints
     most_texts: float
     most_tokens: float
-
-    @property
-    def n_chunks(self) -> int:
-        return -(-len(self.order) // self.chunk_rows)
 
     def rows(self, chunk: int) -> Ints:
         """The rows of a chunk, in the order in which they are stored."""
@@ -106,9 +103,6 @@ def check_batch_size(batch_size: int | str) -> int:
     return batch_size
 
 
-SIGNALS_AT_ONCE = 32
-
-
 @dataclass(frozen=True, eq=False)
 class Pass:
     """One call of the model.
@@ -131,20 +125,28 @@ class Pass:
     reading: Reading | None = None
 
 
-class RowSource(Protocol):
-    """Rows in the order in which they are computed."""
+class Chunked(Protocol):
+    """Rows in the order in which they are computed, so many to a chunk."""
+
+    @property
+    def order(self) -> Ints: ...
+
+    @property
+    def chunk_rows(self) -> int: ...
+
+
+class RowSource(Chunked, Protocol):
+    """Chunks of named rows, each in groups that go through the model together."""
 
     rows: tuple[str, ...]
-    order: Ints
-    chunk_rows: int
 
     def groups(self, chunk: int) -> list[Ints]: ...
 
     def prepare(self, chunk: int, group: Ints) -> Pass: ...
 
 
-def n_chunks(source: RowSource) -> int:
-    return -(-len(source.order) // source.chunk_rows)
+def n_chunks(rows: Chunked) -> int:
+    return -(-len(rows.order) // rows.chunk_rows)
 
 
 class TextSource:
