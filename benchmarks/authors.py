@@ -1,22 +1,23 @@
-"""Beside the authors' package: weights, ρ, importances and times of both ways, in one run.
+"""Beside the authors' package: weights, ρ, importances and times of both, in one run.
 
-The package (github.com/LouisJalouzot/MLEM, `mlem.MLEM`, read in November 2026) is not on PyPI and needs a
-fork of another package from GitHub, so it is not run here. `TheirWay` is written anew from what it does, and
-shares no code with it or with ours: batches of sampled pairs, as many as make the correlations of the
-features steady; positive weights of unit length by AdamW on a soft Spearman's ρ; the fall of ρ when a feature
-is permuted over the pairs of a batch. What it is not: the package itself, whose speed may differ.
+The package (github.com/LouisJalouzot/MLEM, `mlem.MLEM`) is not on PyPI and needs a fork of another package
+from GitHub. `MLEM_PACKAGE` names a folder from which `import mlem` gives it. Beside it runs `TheirWay`,
+written anew from reading it, which shares no code with it or with ours, and stands in for it where no folder
+is given: batches of sampled pairs, as many as make the correlations of the features steady; positive weights
+of unit length by AdamW on a soft Spearman's ρ; the fall of ρ when a feature is permuted over the pairs.
 
 Its soft ranks (Blondel et al. 2020, strength 1) are the values plus a constant whenever all values lie closer
 than the ranks do, as distances scaled to 0 … 1 do: `soft_rank_error` says how exactly. Soft ρ is Pearson's r
-then, which is what is maximised here.
+then, which is what `TheirWay` maximises.
 
-`python -m benchmarks authors` writes benchmarks/results/authors.json.
+`MLEM_PACKAGE=/folder python -m benchmarks authors` writes benchmarks/results/authors.json.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,24 @@ RESULTS = Path(__file__).parent / "results" / "authors.json"
 MODELS = ("nano-bert", "nano-gpt2", "nano-mamba")
 SENTENCES = 60
 SEEDS = (0, 1, 2)
+
+
+class Package:
+    """The package itself, with its defaults."""
+
+    def __init__(self, seed: int) -> None:
+        from mlem import MLEM
+
+        self.model = MLEM(random_seed=seed)
+
+    def fit(self, features: pd.DataFrame, X: np.ndarray) -> Package:
+        self.model.fit(features, X)
+        self.weights = torch.tensor(self.model.get_weights()["Weight"].to_numpy())
+        self.batch = int(self.model.batch_size_fit_)
+        return self
+
+    def importance(self) -> np.ndarray:
+        return np.asarray(self.model.score()[0].mean(), dtype=float)
 
 
 class TheirWay:
@@ -127,8 +146,8 @@ def soft_rank_error(values: np.ndarray) -> float:
     return float(np.ptp(soft - z))
 
 
-def one_layer(features: pd.DataFrame, X: np.ndarray) -> dict[str, Any]:
-    """Both ways on the same vectors; ρ of both on all pairs, ties averaged."""
+def one_layer(features: pd.DataFrame, X: np.ndarray, way: type[Package | TheirWay]) -> dict[str, Any]:
+    """Theirs, by the package or by `TheirWay`, and ours on the same vectors; ρ on all pairs."""
     start = time.process_time()
     ours = ta.MLEM(ordered="minmax").fit(features, X)
     fitted = time.process_time()
@@ -147,11 +166,12 @@ def one_layer(features: pd.DataFrame, X: np.ndarray) -> dict[str, Any]:
     }
     for seed in SEEDS:
         start = time.process_time()
-        theirs = TheirWay(seed).fit(features, X)
+        theirs = way(seed).fit(features, X)
         fitted = time.process_time()
         falls = theirs.importance()
         judged = time.process_time()
         given = theirs.weights.numpy().astype(float)
+        written = theirs if isinstance(theirs, TheirWay) else TheirWay(seed).fit(features, X)
         found["theirs"].append(
             {
                 "pairs in a batch": theirs.batch,
@@ -163,7 +183,8 @@ def one_layer(features: pd.DataFrame, X: np.ndarray) -> dict[str, Any]:
                 "cosine of the weights": float(np.dot(_unit(given), _unit(weights))),
                 "r of the importances": float(np.corrcoef(falls, importance)[0, 1]),
                 "same first feature": bool(falls.argmax() == importance.argmax()),
-                "soft rank error": soft_rank_error(theirs._sample(theirs.batch)[1].numpy().astype(float)),
+                "difference from what we wrote": float((theirs.weights - written.weights).abs().max()),
+                "soft rank error": soft_rank_error(written._sample(written.batch)[1].numpy().astype(float)),
             }
         )
     return found
@@ -183,17 +204,22 @@ def _unit(weights: np.ndarray) -> list[float]:
 
 def main() -> None:
     torch.set_num_threads(1)
+    folder = os.environ.get("MLEM_PACKAGE")
+    sys.path[:0] = [folder] if folder else []
+    way = Package if folder else TheirWay
     stimuli = ta.Stimuli.from_grammar(SENTENCES, seed=0)
     features = stimuli.features
-    ta.MLEM(ordered="minmax").fit(features, np.eye(len(stimuli), 4) + 1.0)  # compile first
+    noise = np.random.default_rng(0).normal(size=(len(stimuli), 4))
+    ta.MLEM(ordered="minmax").fit(features, noise).importance(features, noise)  # compile first
     layers = {}
     for model in MODELS:
         acts = ta.extract(model, stimuli)
         layer = acts.layers[len(acts.layers) // 2]
-        layers[f"{model}:{layer}"] = one_layer(features, np.asarray(acts[layer], dtype=float))
+        layers[f"{model}:{layer}"] = one_layer(features, np.asarray(acts[layer], dtype=float), way)
         print(model, layer, flush=True)
     about = {"items": len(stimuli), "features": list(map(str, features)), "load": os.getloadavg()[0]}
-    RESULTS.write_text(json.dumps({**about, "layers": layers}, indent=1) + "\n", encoding="utf-8")
+    found = {**about, "way": way.__name__, "layers": layers}
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,11 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         self._accept = accept
         self._looked = False
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names that stand in it from the start; asking for them looks for no plug-in."""
+        return tuple(name for name in self._entries if name in self._own)
+
     def register(self, name: str, given: object) -> Entry:
         """Add an entry under a name that is free; returns it."""
         if not isinstance(name, str) or not name:

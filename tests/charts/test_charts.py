@@ -35,6 +35,8 @@ def profile_data() -> pd.DataFrame:
             "strength": 0.3 * j,
             "matters": j == 2,
             "named": j == 2 and k == 1,
+            "above": True,
+            "align": "left",
         }
         for k in range(3)
         for j, f in enumerate(FEATURES)

@@ -213,11 +213,11 @@ def test_agreement_of_matrices_beside_untrained_copies(make_profile: Make) -> No
     def sure(agreement: Agreement) -> str:
         return answer(made, matrices(made), None, [agreement]).sure
 
-    assert "order the layers" not in sure(one)
-    assert "order the layers alike, but in untrained copies they do so as well." in sure(
+    assert "by geometry too" not in sure(one)
+    assert "tend to be alike by geometry too, but so they do in untrained copies." in sure(
         replace(one, untrained=0.9, untrained_share=0.8)
     )
-    assert "order the layers more alike than in untrained copies." in sure(
+    assert "tend to be alike by geometry too, more than in untrained copies." in sure(
         replace(one, untrained=0.1, untrained_share=0.0)
     )
 

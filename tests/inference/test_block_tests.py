@@ -54,7 +54,7 @@ def test_blocks_of_relabellings_change_nothing(monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(1)
     x, y, orders = rng.normal(size=(3, 5)), rng.normal(size=(2, 5)), relabellings(5)
     whole = all_taus(x, y, orders)
-    monkeypatch.setattr("thinkalike.inference.weighted_tau._AT_ONCE", 500)
+    monkeypatch.setattr("thinkalike.inference.weighted_tau._RELABELLED_AT_ONCE", 500)
     np.testing.assert_allclose(all_taus(x, y, orders), whole, atol=1e-14)
 
 

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.left_out import has_range, left_out_matrices
-from thinkalike.inference.ranges import jackknife_range, left_out
+from thinkalike.inference.ranges import jackknife_range, leave_parts_out
 from thinkalike.measures import get_measure, layer_measures
 from thinkalike.stimuli.feature_coding import code_features
 
@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 SENTENCES = np.repeat(np.arange(12), 3)
 LAYERS = [RNG.normal(size=(36, d)) + 3 for d in (4, 6, 5)]
 LAYERS[1][:, :4] += LAYERS[0]
-KEPT = list(left_out(SENTENCES, 36, parts=5, seed=1))
+KEPT = list(leave_parts_out(SENTENCES, 36, parts=5, seed=1))
 
 
 def test_parts_are_whole_sentences_and_each_is_left_out_once() -> None:
@@ -29,9 +29,9 @@ def test_parts_are_whole_sentences_and_each_is_left_out_once() -> None:
         assert set(SENTENCES[one]).isdisjoint(SENTENCES[np.setdiff1d(np.arange(36), one)])
     assert {len(one) for one in gone} <= {6, 9}
     with pytest.raises(InvalidInput, match="needs at least 8 of them; there are 3"):
-        left_out([1, 1, 2, 3], 4)
+        leave_parts_out([1, 1, 2, 3], 4)
     with pytest.raises(InvalidInput, match="There are 4 items and 2 sentences"):
-        left_out([1, 2], 4)
+        leave_parts_out([1, 2], 4)
 
 
 @pytest.mark.parametrize("measure", ["rsa", "rsa-pearson", "rsa-cosine", "rsa-correlation-pearson", "cka"])
@@ -103,7 +103,7 @@ def test_ranges_of_rsa_and_cka_cover() -> None:
     covered = dict.fromkeys(truth, 0)
     for _ in range(80):
         sentence, layers = draw(30)
-        kept = list(left_out(sentence, 90))
+        kept = list(leave_parts_out(sentence, 90))
         for measure, true in truth.items():
             found = left_out_matrices(measure, layers, kept)
             got = jackknife_range(found.whole[0, 1], found.values[:, 0, 1], scale="correlation")

@@ -93,7 +93,7 @@ def test_a_constant_profile_has_no_ranking() -> None:
 def test_many_layers_are_done_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     profiles = random_profiles(ties=True)
     whole = contribution_matrix(profiles)
-    monkeypatch.setattr("thinkalike.inference.weighted_tau._BLOCK", 200)
+    monkeypatch.setattr("thinkalike.inference.weighted_tau._PAIRS_AT_ONCE", 200)
     np.testing.assert_array_equal(contribution_matrix(profiles), whole)
 
 

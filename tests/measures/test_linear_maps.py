@@ -11,7 +11,8 @@ from scipy.spatial import procrustes as scipy_procrustes
 
 from thinkalike.errors import InvalidInput
 from thinkalike.measures import MEASURES
-from thinkalike.measures.alignment import prepare_basis, shape_distance
+from thinkalike.measures.alignment import shape_distance
+from thinkalike.measures.linear_maps import prepare_basis
 
 Layers = Callable[..., tuple[np.ndarray, np.ndarray]]
 

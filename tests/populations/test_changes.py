@@ -10,7 +10,8 @@ import pytest
 import thinkalike as ta
 from benchmarks.calibration.changes import WORLDS
 from thinkalike.errors import InvalidInput
-from thinkalike.populations.diffing import holm, parted_strengths, plan_changes, strength_changes
+from thinkalike.many_tests import holm
+from thinkalike.populations.diffing import parted_strengths, plan_changes, strength_changes
 from thinkalike.stimuli import Stimuli
 
 
@@ -45,9 +46,9 @@ def test_strengths_without_a_part_are_those_of_the_others(stimuli: Stimuli) -> N
     base, _ = WORLDS[0].states(stimuli, np.random.default_rng(2), gain=0.0)
     acts = ta.Activations.from_arrays({1: base[1]}, system="x", stimuli=stimuli)
     from thinkalike.comparison.geometry_similarity import sentences_of
-    from thinkalike.inference.ranges import left_out
+    from thinkalike.inference.ranges import leave_parts_out
 
-    kept = next(left_out(sentences_of(stimuli), len(stimuli)))
+    kept = next(leave_parts_out(sentences_of(stimuli), len(stimuli)))
     found = parted_strengths(acts, plan_changes(stimuli))
     some = stimuli.subset(kept)
     of_some = ta.Activations.from_arrays({1: base[1][kept]}, system="x", stimuli=some)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,3 +182,10 @@ def test_every_tested_statement_has_a_panel_with_its_range_and_the_ends_of_its_r
     assert {"about": "gpt2", "value": 0.3, "low": 0.2, "high": 0.4} in [row for rows in data for row in rows]
     ends = [row["x"] for rows in data for row in rows if "mark" in row]
     assert sorted(ends) == [-0.1, 0.1, 0.1]
+
+
+def test_charts_write_weighted_tau_without_an_underscore() -> None:
+    rule = replace(UP, claim="Alike (τ_w = 0.7).", effect="mean τ_w less chance")
+    drawn = str(effect_figure([decided(rule, [effect(0.2, 0.3)])]).chart.to_dict())
+    assert "mean weighted τ less chance" in drawn
+    assert "τ_w" not in drawn

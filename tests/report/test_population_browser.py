@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 import thinkalike as ta
-from tests.browsing import LAPTOP, PHONE, each, saved, set_scheme, started
+from tests.browsing import LAPTOP, PHONE, each, saved, set_scheme, started, text
 from thinkalike.report.population_page import write_population
 
 pytestmark = pytest.mark.browser
@@ -68,6 +68,12 @@ def test_the_answer_is_seen_first(browser: Any, population: str) -> None:
     bottoms = each(browser, ".answer p, .answer dd", "e.getBoundingClientRect().bottom")
     assert len(bottoms) == 5
     assert max(bottoms) < LAPTOP[1]
+
+
+def test_the_pair_below_is_the_one_that_the_answer_names(browser: Any, population: str) -> None:
+    shown(browser, population, LAPTOP)
+    chosen = each(browser, "#first, #second", "e.selectedOptions[0].textContent")
+    assert text(browser, ".answer").strip().startswith(f"{chosen[0]} and {chosen[1]} are the most alike")
 
 
 def test_every_drawing_and_every_table_can_be_saved(browser: Any, population: str) -> None:

@@ -16,12 +16,8 @@ from thinkalike.errors import InvalidInput
 from thinkalike.populations.between_models import Distances
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.why import why
-from thinkalike.report.population_page import (
-    population_answer,
-    render_population,
-    why_in_words,
-    write_population,
-)
+from thinkalike.report.population_answer import population_answer, why_in_words
+from thinkalike.report.population_page import render_population, write_population
 
 FEW = {"n_draws": 5, "n_permutations": 19}
 
@@ -40,7 +36,9 @@ def test_the_page_of_the_bundled_models(tmp_path: Path) -> None:
     assert data["names"] == atlas.names
     np.testing.assert_allclose(np.array(data["distances"]), atlas.distances().values, atol=1e-4)
     assert set(data["facts"]) >= {"architecture", "family"}
-    assert "vocabulary was left out: it is the same in all models" in page
+    assert (
+        "Left out: heads and context (not known of every model); vocabulary (the same in all models)." in page
+    )
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
 
 

@@ -8,7 +8,9 @@ import json
 import shutil
 import socket
 import sys
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -17,8 +19,12 @@ import numpy as np
 import pytest
 
 import thinkalike as ta
+from tests.waiting import until
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError
+from thinkalike.serving import pages
+from thinkalike.serving.exploring import RunExplorer
+from thinkalike.serving.questions import Question, read_question
 from thinkalike.serving.server import HOST, LONGEST_REQUEST, serving
 
 
@@ -105,6 +111,46 @@ class TestFriends:
         assert "two features or more" in found["error"]
         status, found = view(page, **{**everything, "distance": "no"})
         assert (status, found["error"][:22]) == (400, "There is no distance '")
+
+    def test_a_view_that_nobody_waits_for_any_more_is_not_made(
+        self, run: Path, everything: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made: list[int] = []
+        come: list[Question] = []
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow(self: RunExplorer, question: Question) -> dict[str, Any]:
+            made.append(len(question.features))
+            begun.set()
+            go_on.wait(60)
+            return {}
+
+        def noted(*asked: Any) -> Question:
+            come.append(read_question(*asked))
+            return come[-1]
+
+        with serving(run) as address, ThreadPoolExecutor() as pool:
+            monkeypatch.setattr(RunExplorer, "view", slow)
+            monkeypatch.setattr(pages, "read_question", noted)
+            parts = urlsplit(address)
+
+            def asking(n_features: int) -> http.client.HTTPConnection:
+                question = json.dumps({**everything, "features": everything["features"][:n_features]})
+                connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+                connection.request("GET", f"{parts.path}view?{urlencode({'q': question})}")
+                return connection
+
+            first = asking(2)
+            assert begun.wait(60)
+            for n in (3, 4):
+                asking(n).close()
+            last = pool.submit(view, address, **{**everything, "features": everything["features"][:5]})
+            until(lambda: len(come) == 4)
+            go_on.set()
+            assert first.getresponse().status == 200
+            assert last.result(60) == (200, {})
+            first.close()
+        assert made == [2, 5]
 
 
 class TestStrangers:

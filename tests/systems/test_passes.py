@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinkalike.errors import InvalidInput
-from thinkalike.systems.passes import TOKENS_AT_ONCE, make_plan
+from thinkalike.systems.passes import TOKENS_AT_ONCE, make_plan, n_chunks
 
 
 @settings(max_examples=80)
@@ -26,9 +26,9 @@ def test_every_row_once_and_no_pass_too_large(texts, batch_size, seed):
     plan = make_plan(row_text, lengths, batch_size=batch_size, device="cpu")
     assert sorted(plan.order) == list(range(len(row_text)))
     assert (np.diff(lengths[row_text[plan.order]]) <= 0).all()
-    rows = np.concatenate([plan.rows(chunk) for chunk in range(plan.n_chunks)])
+    rows = np.concatenate([plan.rows(chunk) for chunk in range(n_chunks(plan))])
     np.testing.assert_array_equal(rows, plan.order)
-    for chunk in range(plan.n_chunks):
+    for chunk in range(n_chunks(plan)):
         passes = plan.passes(chunk)
         assert set(np.concatenate(passes)) == set(row_text[plan.rows(chunk)])
         for texts_of_pass in passes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from torch.nn import functional as F
 
 import thinkalike as ta
 from tests import tiny
+from thinkalike.cli import options
 from thinkalike.errors import InvalidInput, UnknownName
 from thinkalike.systems.architectures import ARCHITECTURES
 from thinkalike.systems.hooks import recording
@@ -294,3 +297,12 @@ def test_the_docs_say_what_was_tried():
     assert said == {name: sites_of(row) for name, row in ARCHITECTURES.items()}
     built = {one.config().model_type for one in tiny.TINY.values()}
     assert set(said) <= built | {"thinkalike_nano_decoder"}, "what is said to be tried is built"
+
+
+def test_the_docs_and_the_command_line_name_every_site():
+    page = (Path(__file__).parents[2] / "docs" / "activations.md").read_text("utf-8")
+    rows = page.partition("| `site=` |")[2].partition("\n\n")[0].splitlines()[2:]
+    named = [name for row in rows for name in re.findall(r'`"([^"]+)"`', row.split("|")[1])]
+    assert [name for name in named if "." not in name and not name.startswith(":")] == list(SITES.own)
+    help = typing.get_args(options.Site)[1].help
+    assert help.startswith(", ".join(SITES.own))

@@ -66,6 +66,28 @@ def open_activations(system: object, name: str) -> Any:
     return replace(given, system=name) if is_named and given.system != name else given
 
 
+def activations_of(
+    given: object,
+    stimuli: Stimuli,
+    extraction: Mapping[str, Any],
+    name: str,
+) -> Activations:
+    """A model's answers to the stimuli, or those that were given."""
+    if isinstance(given, Activations):
+        given.check_stimuli(stimuli)
+        return given
+    if not is_model(given):
+        found: Activations = open_activations(given, name)
+        found.check_stimuli(stimuli)
+        return found
+    from thinkalike.activations.extraction import extract
+
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput(f"{name} is {type(given).__name__}: give a model by name, activations or arrays.")
+    model = os.fspath(given)
+    return extract(model, stimuli, system=name_of(model), **extraction)
+
+
 def named_systems(systems: Sequence[object] | Mapping[str, object]) -> dict[str, object]:
     """Systems by name: that of a mapping, their own, or that of the path."""
     if isinstance(systems, Mapping) and not isinstance(systems, Activations):

@@ -21,8 +21,8 @@ from scipy.spatial.distance import squareform
 
 from thinkalike.activations.store import Activations, Name
 from thinkalike.errors import InvalidInput, UnknownName
+from thinkalike.labels import Floats
 
-Floats = npt.NDArray[np.float64]
 TOLERANCE = 1e-6
 """Of the largest entry: two halves of a matrix that differ by less are the same"""
 

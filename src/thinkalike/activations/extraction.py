@@ -84,12 +84,10 @@ def extract(
         "first", "mean" (the default for images and sounds), "cls" (whole texts and images only), or "all",
         which gives each token a row of its own, named ITEM/0, ITEM/1, …
     site
-        "residual"; "block", what the block's last addition adds to the stream (Brown et al. 2023, C.2);
-        "attention" or "mlp", what these add; "heads", the output of each head before they are mixed, layers
-        1.h0, 1.h1, …; "neurons" of the MLP; "router", the logits of a mixture of experts, and "experts", the
-        weight of each, 0 where it was not chosen, layers 1.e0, 1.e1, …; "state", what a state-space model
-        carries along; or the path of a module within a block, as "self_attn.q_proj" or ".mlp", with ":input"
-        behind it for what enters it. All but "residual" have layers 1 … L, those of L blocks that have it.
+        Where in a block to read: a name in `thinkalike.systems.sites.SITES`, each of which the page "Extract
+        activations" explains ("Which layer"), as "residual", "attention" or "heads"; or the path of a module
+        within a block, as "self_attn.q_proj" or ".mlp", with ":input" behind it for what enters it. All but
+        "residual" have layers 1 … L, those of L blocks that have it.
     final_norm
         Also keep the last layer after the model's final norm, as layer "final_norm".
     part

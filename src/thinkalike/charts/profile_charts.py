@@ -6,9 +6,61 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
+import pandas as pd
 
+from thinkalike.charts.label_places import GAP, along
 from thinkalike.charts.theme import LIGHT, Data, Theme, feature_color, layered
 from thinkalike.labels import block_of, has_parts
+
+WIDTH, HEIGHT, FONT = 300, 230, 11
+"""Of a chart of importance, in pixels, and of the names in it"""
+NARROW = 240
+"""Pixels between the axes on a phone, for which names are placed"""
+EDGE = 0.3
+"""Room before the first layer and after the last, in steps from layer to layer"""
+
+
+def name_places(data: pd.DataFrame, domain: tuple[float, float]) -> pd.DataFrame:
+    """Where the names of features stand in an `importance_profile` whose axis of importance is `domain`.
+
+    Parameters
+    ----------
+    data : its rows of `place`, `layer`, `feature`, `importance` and `matters`.
+
+    Returns
+    -------
+    For each row `named`, whether the name of the feature stands there; if so, whether `above` the point, and
+    how it is to `align`. It is the highest point with room, or none that is half as high or more. Parts have
+    points and no lines; a rim keeps their names apart from other points.
+    """
+    places = pd.DataFrame({"named": False, "above": True, "align": "left"}, index=data.index)
+    heights = data.pivot_table("importance", "place", "feature", sort=False, observed=False)
+    heights = heights[heights.max().sort_values(ascending=False, kind="stable").index]
+    x = NARROW * (np.asarray(heights.index) + EDGE) / (len(heights) - 1 + 2 * EDGE)
+    y, half = (
+        HEIGHT * (domain[1] - values) / (domain[1] - domain[0])
+        for values in (heights.to_numpy().T, heights.max().to_numpy() / 2)
+    )
+    lines = np.stack([np.broadcast_to(x, y.shape), y], axis=2)
+    matters = set(data["feature"][data["matters"].astype(bool)])
+    parts = has_parts(list(data["layer"]))
+    names = [f"{name}, {'m' * 8}" if parts else str(name) for name in heights]
+    found = along(
+        lines,
+        names,
+        wanted=[name in matters for name in heights],
+        lowest=half,
+        size=(NARROW, HEIGHT),
+        font_size=FONT,
+        joined=not parts,
+    )
+    rows = dict(zip(zip(data["place"], data["feature"], strict=True), data.index, strict=True))
+    for name, place in zip(heights, found, strict=True):
+        if place is not None:
+            row = rows[heights.index[place.point], name]
+            places.loc[row] = [True, place.above, place.align]
+    return places
 
 
 def importance_profile(
@@ -26,7 +78,7 @@ def importance_profile(
     Parameters
     ----------
     data : rows of `place` (0, 1, …), `layer`, `feature`, `importance`, `low`, `high`, `strength`; `matters`,
-        or else the line is grey; `named`, where the name of the feature stands beside its line.
+        or else the line is grey; and of `name_places`.
     features : in the order that gives each its colour.
     domain : the axis of importance; give the same to every system, so that they can be read together.
 
@@ -78,19 +130,18 @@ def importance_profile(
     label = "datum.feature" if joined else "datum.feature + ', ' + datum.layer"
     named = base.transform_filter("datum.named").transform_calculate(label=label)
     named = named.encode(y=y, text="label:N", opacity=faded)
-    early = f"datum.place < {len(layers) / 2}"
     beside: dict[str, Any] = {
-        "align": alt.expr(f"{early} ? 'left' : 'right'"),
-        "dx": alt.expr(f"{early} ? -4 : 4"),
-        "dy": -8,
-        "baseline": "bottom",
+        "align": alt.expr("datum.align"),
+        "dx": alt.expr("datum.align === 'left' ? -4 : datum.align === 'right' ? 4 : 0"),
+        "dy": alt.expr(f"datum.above ? {-GAP} : {GAP}"),
+        "baseline": alt.expr("datum.above ? 'bottom' : 'top'"),
         "fontWeight": 600,
     }
     names = named.mark_text(**beside)
     # Behind the names a rim in the colour of the surface: points of many parts would run through the letters.
     rims = named.mark_text(**beside, stroke=theme.surface, strokeWidth=4, strokeJoin="round")
     marks = (band, lines, points, names) if joined else (band, points, rims, names)
-    return layered(*marks, width=300, height=230, title=title).add_params(focus)
+    return layered(*marks, width=WIDTH, height=HEIGHT, title=title).add_params(focus)
 
 
 def score_profile(

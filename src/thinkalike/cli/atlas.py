@@ -207,7 +207,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     if sensitivity:
         _sensitivity(opened, table, cohort, **options)
         return
-    from thinkalike.report.population_page import why_in_words
+    from thinkalike.report.population_answer import left_out_in_words, why_in_words
     from thinkalike.wording import number
 
     found = opened.why(_table(table), **options)
@@ -223,7 +223,7 @@ def _why(opened: Atlas, table: Path | None, sensitivity: bool, cohort: str | Non
     title = f"{found.n_models} models by {found.by}: facts explain ρ = {found.score:.2f} of the distances"
     headings = [name.replace("_", " ") for name in ("facts", "importance", *columns)]
     show_table(headings, rows, names=["facts"], title=title)
-    notes = [f"{fact} was left out: it is {why}." for fact, why in found.left_out.items()]
+    notes = [f"Left out: {left_out_in_words(found.left_out)}."] if found.left_out else []
     if bool((found.p != found.p).any()):
         notes.insert(0, "–: so few models do not tell that fact from all the others together.")
     typer.echo(why_in_words(found))

@@ -17,6 +17,7 @@ from thinkalike import addresses
 from thinkalike.addresses import whole
 from thinkalike.errors import InvalidInput
 from thinkalike.options import LARGEST_SEED, MOST_RESAMPLES
+from thinkalike.systems.sites import SITES
 from thinkalike.types import Chart, Option
 
 NOT_TO_WRITE_TO = ("memory", "http", "https")
@@ -135,8 +136,7 @@ Dtype = Annotated[
 Site = Annotated[
     str | None,
     typer.Option(
-        help="residual, block, attention, mlp, heads, neurons, router, experts, state, or the path of a "
-        "module within a block.",
+        help=f"{', '.join(SITES.own)}, one that was added, or the path of a module within a block.",
         show_default="residual",
     ),
 ]

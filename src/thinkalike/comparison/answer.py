@@ -300,8 +300,10 @@ def _matrices_beyond_untrained(agreements: Sequence[Agreement]) -> str:
     if not known:
         return ""
     if known[0].untrained_share > SIGNIFICANT:
-        return "Features and geometry order the layers alike, but in untrained copies they do so as well."
-    return "Features and geometry order the layers more alike than in untrained copies."
+        return (
+            "Layers alike by features tend to be alike by geometry too, but so they do in untrained copies."
+        )
+    return "Layers alike by features tend to be alike by geometry too, more than in untrained copies."
 
 
 def _other_samples(blocks: Sequence[BlockTest], best: BlockTest, sample: str) -> str:

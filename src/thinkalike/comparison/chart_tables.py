@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from thinkalike.charts.profile_charts import name_places
 from thinkalike.charts.theme import LIGHT
 from thinkalike.comparison.explaining import MATTERS
 from thinkalike.comparison.maps import LayerMap, WordMaps
@@ -62,32 +63,19 @@ def profile_table(profile: Profile) -> pd.DataFrame:
             "high": high,
             "strength": profile.mean_strengths.ravel(),
             "matters": np.tile(_matter(profile.mean_importance), n_layers),
-            "named": _named(profile.mean_importance).ravel(),
         }
     )
     return table.dropna(subset="importance", ignore_index=True)
 
 
+def with_names(table: pd.DataFrame, domain: tuple[float, float]) -> pd.DataFrame:
+    """A profile table, and where on an axis of `domain` the names of its features stand."""
+    return table.join(name_places(table, domain))
+
+
 def _matter(importance: Floats) -> npt.NDArray[np.bool_]:
     """(n_features,) whether a feature has a notable share of the importance of some layer."""
     return np.any(importance_shares(importance) >= MATTERS, axis=0)
-
-
-def _named(importance: Floats) -> npt.NDArray[np.bool_]:
-    """(n_layers, n_features) where a feature is named: at its highest point, unless another name is near."""
-    n_layers = len(importance)
-    named = np.zeros(importance.shape, dtype=bool)
-    if not np.isfinite(importance).any():
-        return named
-    heights, apart = np.nan_to_num(importance, nan=-np.inf), 0.08 * float(np.nanmax(importance))
-    taken: list[tuple[int, float]] = []
-    for k in sorted(np.flatnonzero(_matter(importance)), key=lambda k: -heights[:, k].max()):
-        layer = int(heights[:, k].argmax())
-        near = [abs(heights[layer, k] - y) < apart and abs(layer - x) < n_layers / 3 for x, y in taken]
-        if not any(near):
-            named[layer, k] = True
-            taken.append((layer, float(heights[layer, k])))
-    return named
 
 
 def important_in_one(a: Floats, b: Floats) -> npt.NDArray[np.bool_]:

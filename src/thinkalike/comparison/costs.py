@@ -8,6 +8,7 @@ one by one; a sampled pair costs what a short sample of them does.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 import warnings
@@ -43,6 +44,22 @@ BYTES_A_PAIR = 44
 """That ranking takes for a while: distances, their order twice, ranks in double and single precision"""
 KEPT_A_PAIR = 16
 """Of the pairs that are kept, with their ends and places, or with their patterns"""
+
+FIRST_TEXTS, MOST_TEXTS = 8, 512
+ENOUGH_SECONDS = 0.4
+"""Of the processor: fewer texts say too little, more cost too much"""
+LONG_TO_OPEN = 10.0
+"""Seconds beside which the code of an architecture, loaded with its first model, does not matter"""
+CHARACTERS_A_TOKEN = 4.0
+WEIGHTS = ("*.safetensors", "*.gguf", "*.bin")
+
+SECONDS_TO_OPEN = 0.6
+BYTES_A_SECOND = 4e8
+"""That loading weights and taking their digest go through"""
+FLOPS_A_SECOND = 2e10
+"""Of one processor, in a model of some size; a small one spends its time between the products"""
+SECONDS_A_LAYER_AND_PASS = 4e-3
+TOKENS_A_PASS = 1_024
 
 
 @dataclass(frozen=True)
@@ -155,27 +172,6 @@ def _shorter_of_two(work: Callable[[], object]) -> float:
     return max(min(times), 1e-6)
 
 
-FIRST_TEXTS, MOST_TEXTS = 8, 512
-ENOUGH_SECONDS = 0.4
-"""Of the processor: fewer texts say too little, more cost too much"""
-LONG_TO_OPEN = 10.0
-"""Seconds beside which the code of an architecture, loaded with its first model, does not matter"""
-CHARACTERS_A_TOKEN = 4.0
-WEIGHTS = ("*.safetensors", "*.gguf", "*.bin")
-
-SECONDS_TO_OPEN = 0.6
-BYTES_A_SECOND = 4e8
-"""That loading weights and taking their digest go through"""
-FLOPS_A_SECOND = 2e10
-"""Of one processor, in a model of some size; a small one spends its time between the products"""
-SECONDS_A_LAYER_AND_PASS = 4e-3
-TOKENS_A_PASS = 1_024
-
-
-_imported: set[str] = set()
-"""Modules of architectures that were opened here"""
-
-
 @dataclass(frozen=True)
 class SystemSize:
     """What a system is, as far as it is known before it is read.
@@ -233,13 +229,12 @@ def measured_reading(name: str, model: str, stimuli: Stimuli, extraction: Mappin
 def _timed_opening(model: str, extraction: Mapping[str, Any]) -> tuple[System, float]:
     """The model, and the processor seconds of opening it once the code of its architecture is loaded."""
     while True:
+        loaded = frozenset(sys.modules)
         start = time.process_time()
         system = _opened(model, extraction)
         _ = system.model, system.tokenizer
         seconds = time.process_time() - start
-        known = type(system.model).__module__ in _imported
-        _imported.add(type(system.model).__module__)
-        if known or seconds > LONG_TO_OPEN:
+        if type(system.model).__module__ in loaded or seconds > LONG_TO_OPEN:
             return system, seconds
 
 

@@ -28,7 +28,7 @@ from thinkalike.comparison.group_features import compare_by_features
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.left_out import has_range, left_out_matrices
 from thinkalike.inference.null_calibration import null_values, sentence_orders
-from thinkalike.inference.ranges import left_out
+from thinkalike.inference.ranges import leave_parts_out
 from thinkalike.labels import row_name
 from thinkalike.measures.measure import Measure
 from thinkalike.options import MOST_PERMUTATIONS, whole_number
@@ -135,7 +135,7 @@ def _by_geometry(
     clusters = stimuli.items["sentence"].to_numpy() if stimuli is not None and by_sentence else None
     orders = item_orders(clusters, n_items, n=n_orders, seed=seed)
     ranged = has_range(measure.name) and n_items >= FEWEST_ITEMS
-    kept = list(left_out(clusters, n_items, seed=seed)) if ranged else []
+    kept = list(leave_parts_out(clusters, n_items, seed=seed)) if ranged else []
     scores, without, p_items, ends, thresholds, least, above = [], [], [], [], [], [], []
     for region in regions:
         layers = [steps(one[region]) for one in people]

@@ -63,11 +63,12 @@ def importance_chart(
     """Importance over layers (Figure 3 of Salle et al. 2024); `order` gives the features their colours."""
     table = tables.profile_table(profile)
     order = tables.colour_order(profile.features, profile.mean_importance) if order is None else order
+    domain = domain or tables.importance_domain([table])
     return profiles.importance_profile(
-        table if data is None else data,
+        tables.with_names(table, domain) if data is None else data,
         layers=tables.layer_labels(profile),
         features=[readable(name) for name in order],
-        domain=domain or tables.importance_domain([table]),
+        domain=domain,
         title="" if bare else profile.system,
         legend=not bare,
         theme=theme,

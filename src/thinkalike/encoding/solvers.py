@@ -1,8 +1,14 @@
 """Least squares under the constraint of W: no weight below 0 (diagonal), positive semi-definite (full).
 
-Without negative weights, many small problems at once: an active set (Lawson & Hanson 1974), begun from the
+*Without negative weights*, many small problems at once: an active set (Lawson & Hanson 1974), begun from the
 signs of the unbounded solution, which are mostly the right ones. Where columns nearly make one another up,
 the normal equations lose too many digits: those few problems are solved by the spectrum of their Gram matrix.
+
+*Positive semi-definite*, one large problem, its Gram matrix taken apart once for all α: W is a vector
+v = svec(W), its upper triangle with the off-diagonal times √2, so that the nearest matrix without negative
+eigenvalues is the nearest point. Alternating directions (ADMM) take W near the best in many cheap steps, each
+a product with the spectrum of G + αI and one projection; semismooth Newton steps finish, and if they do not,
+more of the former follow.
 """
 
 from __future__ import annotations
@@ -21,6 +27,21 @@ OWN_SHARE = 1e-6
 """Of a column, what the others must leave unexplained for normal equations to be taken"""
 ROUNDING = 1e-13
 """A slope that is smaller than this share of its terms is 0"""
+
+ROOT_HALF = np.sqrt(0.5)
+"""By which entries of svec(W) off the diagonal are those of W"""
+PSD_TOLERANCE = 1e-10
+PSD_MAX_ITERATIONS = 50_000
+FIRST_ITERATIONS = 400
+"""Of ADMM before Newton's steps are tried; twice as many each time after"""
+NEAR = 1e-3
+"""The residual from which Newton's steps are tried first"""
+NEWTON_STEPS = 40
+NEWTON_TOLERANCE = 1e-14
+"""Where α alone holds W, along directions that the data do not tell, what is left counts most"""
+RELAXATION = 1.6
+"""Of the steps of ADMM"""
+SMALLEST_SIZE = 1e-3  # of W, for residuals relative to it: the best W can be 0, and c is of size 1
 
 
 def solve_nonnegative(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
@@ -133,19 +154,6 @@ def _solve_among(H: np.ndarray, c: np.ndarray, free: np.ndarray, out: np.ndarray
         z[a] /= L[a, a]
         out[some[a]] = z[a]
     return True
-
-
-ROOT_HALF = np.sqrt(0.5)
-PSD_TOLERANCE = 1e-10
-PSD_MAX_ITERATIONS = 50_000
-FIRST_ITERATIONS = 400
-NEAR = 1e-3
-"""The residual from which Newton's steps are tried first"""
-NEWTON_STEPS = 40
-NEWTON_TOLERANCE = 1e-14
-"""Where α alone holds W, along directions that the data do not tell, what is left counts most"""
-RELAXATION = 1.6
-SMALLEST_SIZE = 1e-3  # of W, for residuals relative to it: the best W can be 0, and c is of size 1
 
 
 def solve_psd(gram: np.ndarray, cross: np.ndarray, alpha: float) -> np.ndarray:
@@ -312,6 +320,7 @@ def unpack(v: np.ndarray, n_features: int) -> np.ndarray:
 
 @compiled(nogil=True)
 def _project(v: np.ndarray, n_features: int) -> np.ndarray:
+    """Π(v), as `_Projected.of` has it: compiled code cannot call that, and needs no eigenvectors after."""
     eigenvalues, vectors = np.linalg.eigh(unpack(v, n_features))
     if eigenvalues[0] >= 0:
         return v

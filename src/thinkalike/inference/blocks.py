@@ -22,7 +22,8 @@ from itertools import combinations, combinations_with_replacement, pairwise
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from thinkalike.labels import Floats
+
 Cuts = tuple[int, ...]
 
 SMALLEST = 4

@@ -63,7 +63,7 @@ class Clusters(Kept):
         return themed(dendrogram(*self.tree(), theme=get_theme(theme)), get_theme(theme))
 
     def tree(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """What `charts.groups.dendrogram` draws: the forks, and the leaves from top to bottom."""
+        """What `charts.group_charts.dendrogram` draws: the forks, and the leaves from top to bottom."""
         return _drawn(self.merges, self.systems, self.groups or ("models",) * len(self.systems))
 
 

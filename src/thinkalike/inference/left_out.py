@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.inference.ranges import Indices
+from thinkalike.labels import Floats
 from thinkalike.machine import compiled
 from thinkalike.measures.cka import prepare_linear
 from thinkalike.measures.inputs import as_layer
@@ -18,8 +19,6 @@ from thinkalike.pairs.kernels import ascending
 from thinkalike.pairs.pairset import Pairs
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences
-
-Floats = npt.NDArray[np.float64]
 
 MOST_PAIRS = 100_000
 """Pairs of items from which RSA is judged again: of more, a seeded sample. It moves ρ by 0.003, sentences by
@@ -73,7 +72,7 @@ def left_out_matrices(
 
     Parameters
     ----------
-    kept : the items that stay, for each part that is left out (`jackknife.left_out`).
+    kept : the items that stay, for each part that is left out (`ranges.leave_parts_out`).
     distance, differences : for "rsa": between items, and the features that may explain it.
     """
     if measure == "cka":

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
 from thinkalike.measures import get_measure
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import (
     PAIR_FORMS,
-    Floats,
     Orders,
     Step,
     finished,

@@ -53,7 +53,7 @@ class Range(NamedTuple):
     """The standard error"""
 
 
-def left_out(
+def leave_parts_out(
     sentences: Sequence[object] | npt.NDArray[np.generic] | None,
     n_items: int,
     *,

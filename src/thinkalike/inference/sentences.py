@@ -13,7 +13,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.inference.geometry_tests import Null
 from thinkalike.inference.left_out import MOST_PAIRS, LeftOut, has_range, left_out_matrices, left_out_rsa
 from thinkalike.inference.null_calibration import null_values, sentence_orders
-from thinkalike.inference.ranges import Indices, left_out
+from thinkalike.inference.ranges import Indices, leave_parts_out
 from thinkalike.measures.measure import Measure
 from thinkalike.measures.pair_forms import PAIR_FORMS, Orders, PairForm, reordered_products
 from thinkalike.measures.rsa import RankedLayers
@@ -108,7 +108,7 @@ def plan_sentences(
     why_not = []
     n_orders = PERMUTATIONS if permutations is None else permutations
     try:
-        kept = tuple(left_out(sentences, n_items, seed=seed)) if ranges else ()
+        kept = tuple(leave_parts_out(sentences, n_items, seed=seed)) if ranges else ()
     except InvalidInput as error:
         why_not.append(str(error))
     try:

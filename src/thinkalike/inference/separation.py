@@ -29,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
-Floats = npt.NDArray[np.float64]
+from thinkalike.labels import Floats
+
 Labels = npt.NDArray[np.int64]
 
 SMALLEST = 3

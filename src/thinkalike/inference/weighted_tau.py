@@ -29,7 +29,17 @@ import numpy.typing as npt
 from thinkalike.labels import Floats
 from thinkalike.machine import compiled
 
-_BLOCK = 2_000_000  # numbers held at once per temporary array
+ENUMERATED = 8
+"""Up to so many features all relabellings are enumerated (8! = 40,320); above, they are sampled."""
+
+# Numbers held at once in one temporary array: going through pairs of profiles there are half a dozen of them,
+# relabelling a block two.
+_PAIRS_AT_ONCE = 2_000_000
+_RELABELLED_AT_ONCE = 4_000_000
+_ONE_AT_A_TIME = Lock()  # not every way in which Numba runs a loop in parallel may be begun twice
+
+Relabellings = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
 
 
 def tau_matrix(profiles: Floats) -> Floats:
@@ -56,8 +66,7 @@ def tau(x: Floats, y: Floats) -> Floats:
 
 def contributions(x: Floats, y: Floats) -> Floats:
     """Each feature's part of τ_w, (..., F): half of each of its pairs, averaged over the two rankings."""
-    signs_x = np.sign(x[..., :, None] - x[..., None, :])
-    signs_y = np.sign(y[..., :, None] - y[..., None, :])
+    signs_x, signs_y = signs_of(x), signs_of(y)
     agree = signs_x * signs_y
     return 0.5 * (_by_ranking(agree, signs_x, signs_y) + _by_ranking(agree, signs_y, signs_x))
 
@@ -66,6 +75,22 @@ def tau_without(x: Floats, y: Floats, left_out: Sequence[Sequence[int]]) -> Floa
     """τ_w of two profiles (F,) with each set of features left out; NaN where fewer than two remain."""
     kept = [np.delete(np.arange(len(x)), list(drop)) for drop in left_out]
     return np.array([tau(x[k], y[k]) if len(k) > 1 else np.nan for k in kept])
+
+
+def signs_of(profiles: Floats) -> Floats:
+    """(..., F, F) signs of the differences within each profile (..., F), row minus column."""
+    return np.sign(profiles[..., :, None] - profiles[..., None, :])
+
+
+def harmonic_sums(n_features: int) -> Floats:
+    """(F + 1,): 0, 1, 1 + ½, …; at place r what the first r features weigh together."""
+    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n_features + 1))])
+
+
+def pair_weights(signs: Floats, tie_breaker: Floats) -> Floats:
+    """(..., F, F): what each pair of features weighs, the sum of both `feature_weights`."""
+    weights = feature_weights(signs, tie_breaker)
+    return weights[..., :, None] + weights[..., None, :]
 
 
 def feature_weights(signs: Floats, tie_breaker: Floats) -> Floats:
@@ -77,33 +102,20 @@ def feature_weights(signs: Floats, tie_breaker: Floats) -> Floats:
     tied = signs == 0
     above = ((signs < 0) | (tied & (tie_breaker < 0))).sum(axis=-1)
     sharing = (tied & (tie_breaker == 0)).sum(axis=-1)
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, signs.shape[-1] + 1))])
+    harmonic = harmonic_sums(signs.shape[-1])
     return (harmonic[above + sharing] - harmonic[above]) / sharing
 
 
 def _by_ranking(agree: Floats, signs: Floats, other: Floats) -> Floats:
-    weights = feature_weights(signs, other)
-    pair_weights = weights[..., :, None] + weights[..., None, :]
-    norm = np.sqrt(
-        (pair_weights * signs**2).sum(axis=(-2, -1)) * (pair_weights * other**2).sum(axis=(-2, -1))
-    )
+    weights = pair_weights(signs, other)
+    norm = np.sqrt((weights * signs**2).sum(axis=(-2, -1)) * (weights * other**2).sum(axis=(-2, -1)))
     with np.errstate(invalid="ignore"):
-        return (agree * pair_weights).sum(axis=-1) / norm[..., None]
+        return (agree * weights).sum(axis=-1) / norm[..., None]
 
 
 def _blocks(n_pairs: int, n_features: int) -> Iterator[slice]:
-    step = max(1, _BLOCK // n_features**2)
+    step = max(1, _PAIRS_AT_ONCE // n_features**2)
     return (slice(start, start + step) for start in range(0, n_pairs, step))
-
-
-ENUMERATED = 8
-"""Up to so many features all relabellings are enumerated (8! = 40,320); above, they are sampled."""
-
-_AT_ONCE = 4_000_000  # numbers held at once per temporary array
-_ONE_AT_A_TIME = Lock()  # not every way in which Numba runs a loop in parallel may be begun twice
-
-Relabellings = npt.NDArray[np.int64]
-Places = npt.NDArray[np.intp]
 
 
 def relabellings(n_features: int, *, n_samples: int = 10_000, seed: int = 0) -> Relabellings:
@@ -119,7 +131,7 @@ def relabellings(n_features: int, *, n_samples: int = 10_000, seed: int = 0) -> 
 def relabelled_taus(x: Floats, y: Floats, orders: Relabellings) -> Iterator[Floats]:
     """τ_w of each row of `x` (n, F) with each row of `y[:, order]` (m, F), in parts (n_orders, n, m)."""
     n_features = x.shape[1]
-    step = max(1, _AT_ONCE // (len(y) * max(len(x), n_features**2)))
+    step = max(1, _RELABELLED_AT_ONCE // (len(y) * max(len(x), n_features**2)))
     tied_x, tied_y = _tied_rows(x), _tied_rows(y)
     parts: list[tuple[Places, Places, type[_Untied] | type[_Tied]]] = [
         (np.flatnonzero(~tied_x), np.flatnonzero(~tied_y), _Untied),
@@ -145,11 +157,11 @@ class _Untied:
     def __init__(self, x: Floats, y: Floats) -> None:
         n_features = x.shape[1]
         self.first, self.second = np.triu_indices(n_features, k=1)
-        signs, weighted = _signs(x)
+        signs, weighted = _flat_signs(x)
         pairs = self.first * n_features + self.second
         scale = 2.0 * (n_features - 1) * (1.0 / np.arange(1, n_features + 1)).sum()
         self.left = np.concatenate([weighted[:, pairs], signs[:, pairs]], axis=1) / scale
-        self.right = np.stack(_signs(y), axis=1)  # (m, 2, F²)
+        self.right = np.stack(_flat_signs(y), axis=1)  # (m, 2, F²)
 
     def __call__(self, orders: Relabellings) -> Floats:
         pairs = orders[:, self.first] * orders.shape[1] + orders[:, self.second]
@@ -158,12 +170,11 @@ class _Untied:
         return (moved @ self.left.T).reshape(len(orders), len(self.right), -1).transpose(0, 2, 1)
 
 
-def _signs(profiles: Floats) -> tuple[Floats, Floats]:
+def _flat_signs(profiles: Floats) -> tuple[Floats, Floats]:
     """Signs of differences, (n, F²), and the same times the weights of their pairs."""
-    signs = np.sign(profiles[:, :, None] - profiles[:, None, :])
-    weights = feature_weights(signs, signs)
+    signs = signs_of(profiles)
     flat = (len(profiles), -1)
-    return signs.reshape(flat), (signs * (weights[:, :, None] + weights[:, None, :])).reshape(flat)
+    return signs.reshape(flat), (signs * pair_weights(signs, signs)).reshape(flat)
 
 
 class _Tied:
@@ -171,7 +182,7 @@ class _Tied:
 
     def __init__(self, x: Floats, y: Floats) -> None:
         self.signs_x, self.signs_y = sign_table(x), sign_table(y)
-        self.harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, x.shape[1] + 1))])
+        self.harmonic = harmonic_sums(x.shape[1])
 
     def __call__(self, orders: Relabellings) -> Floats:
         result = np.empty((len(orders), len(self.signs_x), len(self.signs_y)))
@@ -184,8 +195,8 @@ class _Tied:
 
 
 def sign_table(profiles: Floats) -> npt.NDArray[np.int64]:
-    """(n, F, F) signs of the differences within each profile (n, F)."""
-    return np.sign(profiles[:, :, None] - profiles[:, None, :]).astype(np.int64)
+    """`signs_of` profiles (n, F) as whole numbers, for the compiled loops."""
+    return signs_of(profiles).astype(np.int64)
 
 
 @compiled(error_model="numpy", nogil=True)

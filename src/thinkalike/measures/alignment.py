@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from thinkalike.errors import InvalidInput, MissingExtra
 from thinkalike.measures.inputs import Array, Vectors, centred, unit_norm
-from thinkalike.measures.linear_maps import Basis, prepare_basis, room_for_both
+from thinkalike.measures.linear_maps import Basis, room_for_both
 from thinkalike.measures.neighbours import unit_rows
 
 
@@ -102,19 +102,6 @@ def shape_distance(X: Basis, Y: Basis, *, alpha: float) -> float:
     if alpha < 1:
         room_for_both(X, Y, f"shape-{alpha:g}")
     return float(np.arccos(nuclear_cosine(partly_whitened(X, alpha), partly_whitened(Y, alpha))))
-
-
-__all__ = [
-    "aligned_cosine",
-    "bures",
-    "prepare_basis",
-    "prepare_rows",
-    "prepare_shape",
-    "procrustes",
-    "procrustes_angular",
-    "shape_distance",
-    "size_and_shape",
-]
 
 
 def prepare_units(X: Vectors, name: str = "X") -> Array:

@@ -139,7 +139,7 @@ _SHAPES = [
     ),
     Measure(
         "shape-0.5",
-        alignment.prepare_basis,
+        linear_maps.prepare_basis,
         partial(alignment.shape_distance, alpha=0.5),
         kind="distance",
         range=(0.0, math.pi / 2),
@@ -151,7 +151,7 @@ _SHAPES = [
     ),
     Measure(
         "shape-0",
-        alignment.prepare_basis,
+        linear_maps.prepare_basis,
         partial(alignment.shape_distance, alpha=0.0),
         kind="distance",
         range=(0.0, math.pi / 2),

@@ -29,6 +29,11 @@ from thinkalike.pairs.ranks import pair_distances, standardised_ranks
 from thinkalike.parallel import cores, stream_in_order
 
 Single = npt.NDArray[np.float32]
+Orders = npt.NDArray[np.int64]
+Step = Callable[[], object]
+
+_AT_ONCE = 1 << 15  # pairs of items looked up at a time
+_MEMORY = 1 << 31  # bytes of vectors over pairs held at a time
 
 
 class PairForm(NamedTuple):
@@ -44,6 +49,10 @@ class PairForm(NamedTuple):
 
     pairs: Single
     items: Single | None
+
+
+Forms = Sequence[Callable[[], PairForm]]
+"""A layer each, its vector over all pairs made when its turn comes"""
 
 
 def pair_form(measure: str, X: npt.ArrayLike, name: str = "X") -> PairForm:
@@ -133,20 +142,9 @@ FINISHES: dict[str, Callable[[Array], Array]] = {
 """Name of a measure that is not the product itself → what it is of it"""
 
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Orders = npt.NDArray[np.int64]
-Forms = Sequence[Callable[[], PairForm]]
-"""A layer each, its vector over all pairs made when its turn comes"""
-Step = Callable[[], object]
-
-_AT_ONCE = 1 << 15  # pairs of items looked up at a time
-_MEMORY = 1 << 31  # bytes of vectors over pairs held at a time
-
-
 def reordered_products(
     still: Forms, moved: Forms, orders: Orders, *, pairs: Pairs | None = None, step: Step = lambda: None
-) -> Floats:
+) -> Array:
     """(n_orders, n_still, n_moved) inner products, the items of `moved` in each of `orders` (n_orders, n).
 
     Over `pairs` if they are a sample, scaled up to all. Layers are taken in parts that fit into memory.
@@ -170,8 +168,8 @@ def _parts(n_layers: int, size: int) -> Iterator[slice]:
 class _Vectors(NamedTuple):
     """Some layers over the chosen pairs, (n_layers, n_pairs), and what items have with themselves."""
 
-    pairs: Singles
-    items: Singles | None
+    pairs: Single
+    items: Single | None
 
     @classmethod
     def of(cls, layers: Forms, chosen: Pairs) -> _Vectors:
@@ -184,8 +182,8 @@ class _Vectors(NamedTuple):
 class _Squares(NamedTuple):
     """Some layers as squares (n_items, n_items, n_layers), for entries in any order."""
 
-    square: Singles
-    items: Singles | None
+    square: Single
+    items: Single | None
 
     @classmethod
     def of(cls, layers: Forms, n_items: int) -> _Squares:
@@ -198,15 +196,15 @@ class _Squares(NamedTuple):
         return cls(square, _items(forms))
 
 
-def _items(forms: Sequence[PairForm]) -> Singles | None:
+def _items(forms: Sequence[PairForm]) -> Single | None:
     found = [form.items for form in forms if form.items is not None]
     return np.stack(found, axis=1) if found else None
 
 
-def _products(vectors: _Vectors, squares: _Squares, chosen: Pairs, orders: Orders, step: Step) -> Floats:
+def _products(vectors: _Vectors, squares: _Squares, chosen: Pairs, orders: Orders, step: Step) -> Array:
     n_layers = squares.square.shape[2]
 
-    def of_order(order: Orders) -> Floats:
+    def of_order(order: Orders) -> Array:
         room = np.empty((min(_AT_ONCE, len(chosen)), n_layers), dtype=np.float32)
         values = np.zeros((len(vectors.pairs), n_layers))
         for start in range(0, len(chosen), _AT_ONCE):

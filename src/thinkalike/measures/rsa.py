@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
 from thinkalike.measures.inputs import as_layer
 from thinkalike.pairs.distances import DistanceLike, make_target
 from thinkalike.pairs.pairset import MAX_PAIRS, Pairs
-from thinkalike.pairs.ranks import Floats, Indices, standardised_ranks
+from thinkalike.pairs.ranks import Indices, standardised_ranks
 from thinkalike.parallel import cores, stream_in_order
 from thinkalike.stimuli.differences import FeatureDifferences
 

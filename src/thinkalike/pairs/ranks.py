@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.labels import Floats
 from thinkalike.pairs.distances import Target
 from thinkalike.pairs.kernels import ascending, average_ranks, tie_stops
 from thinkalike.pairs.pairset import Ends, Pairs
 
-Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 

@@ -77,7 +77,7 @@ class Atlas:
     >>> import thinkalike as ta
     >>> atlas = ta.Atlas()
     >>> len(atlas.names), "nano-gpt2" in atlas.names
-    (18, True)
+    (20, True)
     >>> atlas.nearest("nano-pythia-96", 1)["model"].item()
     'nano-gpt2'
     """

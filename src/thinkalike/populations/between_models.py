@@ -1,22 +1,27 @@
-"""How far apart whole models are, from their fingerprints: one table of distances.
+"""How far apart whole models are, from their fingerprints: one table of distances, `MODEL_DISTANCES`.
 
-*Mean τ_w* between all layers of two models, for many models, and a short vector that nearly gives it: without
-ties τ_w of two profiles is a scalar product: with s the signs of the differences over pairs of features and w
-the weights of the pairs, τ = ½ (u_x · v_y + v_x · u_y), where u = w s / √Σ w s² and v = s / √Σ w s². A scalar
-product of means is the mean of scalar products: the mean of (u, v) over the layers of a model is all that the
-mean τ_w with another model needs. Features that tie make it an estimate, for their weights then depend on
-both profiles; the compiled loop is exact.
+*features*: 1 − mean τ_w over all pairs of layers. For many models there is a short vector that nearly gives
+it: without ties τ_w of two profiles is a scalar product: with s the signs of the differences over pairs of
+features and w the weights of the pairs, τ = ½ (u_x · v_y + v_x · u_y), where u = w s / √Σ w s² and
+v = s / √Σ w s². A scalar product of means is the mean of scalar products: the mean of (u, v) over the layers
+of a model is all that the mean τ_w with another model needs. Features that tie make it an estimate, for their
+weights then depend on both profiles; the compiled loop is exact.
 
-*Distances between profiles*, as the third version of Salle et al. has them. Between layers: the Euclidean
-distance of their importances, and R², the squared correlation of the two.
-
-Between models: dynamic time warping of their layers' raw importances (the embeddings left out), with the step
-pattern *symmetric2* of Sakoe and Chiba (1978): a step along both counts its cost twice,
+*warped*, as the third version of Salle et al. has it: dynamic time warping of the layers' raw importances
+(the embeddings left out), with the step pattern *symmetric2* of Sakoe and Chiba (1978): a step along both
+counts its cost twice,
 
     D_ij = min(D_{i−1,j} + c_ij, D_{i,j−1} + c_ij, D_{i−1,j−1} + 2 c_ij),
 
-so that every warping has the weight n + m, by which D_nm is divided. `thinkalike.comparison.trajectories` has
-ours: importances as shares, and the mean along the path.
+so that every warping has the weight n + m, by which D_nm is divided.
+
+*warped-shares*: importances as shares of their layer's, and the mean along the path
+(`thinkalike.comparison.trajectories`).
+
+*rsa*: from the distances of items, all blocks of a model side by side.
+
+Between single layers, `layer_pairs` adds what that version has there: the Euclidean distance of importances,
+and R², the squared correlation of the two.
 """
 
 from __future__ import annotations
@@ -34,7 +39,13 @@ from scipy.spatial.distance import cdist
 from thinkalike.comparison.model_distances import block_places
 from thinkalike.comparison.trajectories import trajectory_distances
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.weighted_tau import feature_weights, sign_table, tau_of_signs
+from thinkalike.inference.weighted_tau import (
+    harmonic_sums,
+    pair_weights,
+    sign_table,
+    signs_of,
+    tau_of_signs,
+)
 from thinkalike.labels import Floats
 from thinkalike.machine import compiled
 from thinkalike.populations.fingerprint_record import (
@@ -49,6 +60,9 @@ from thinkalike.types import Chart
 
 Single = npt.NDArray[np.float32]
 
+FEATURES = "features"
+"""The name of the distance that is taken if none is said"""
+
 
 def mean_tau_matrix(profiles: Sequence[Floats], others: Sequence[Floats] | None = None) -> Floats:
     """Mean τ_w over all pairs of layers, of `profiles` (n_layers, F) with one another or with `others`.
@@ -58,11 +72,11 @@ def mean_tau_matrix(profiles: Sequence[Floats], others: Sequence[Floats] | None 
     rows, starts = _stacked(profiles)
     if others is None:
         values = np.full((len(profiles), len(profiles)), np.nan)
-        _fill_own(rows, starts, _harmonic(profiles[0]), values)
+        _fill_own(rows, starts, harmonic_sums(profiles[0].shape[1]), values)
         return values
     other_rows, other_starts = _stacked(others)
     values = np.full((len(profiles), len(others)), np.nan)
-    _fill_between(rows, starts, other_rows, other_starts, _harmonic(profiles[0]), values)
+    _fill_between(rows, starts, other_rows, other_starts, harmonic_sums(profiles[0].shape[1]), values)
     return values
 
 
@@ -77,11 +91,9 @@ def compact(importance: Floats) -> Single:
     >>> bool(np.isclose(compact_tau(compact(x), compact(y)[None])[0], weightedtau(x[0], y[0]).statistic))
     True
     """
-    signs = np.sign(importance[:, :, None] - importance[:, None, :])
-    weights = feature_weights(signs, signs)
+    signs = signs_of(importance)
     first, second = np.triu_indices(importance.shape[1], k=1)
-    s = signs[:, first, second]
-    w = weights[:, first] + weights[:, second]
+    s, w = signs[:, first, second], pair_weights(signs, signs)[:, first, second]
     norm = np.sqrt((w * s**2).sum(axis=1))
     known = norm > 0
     if not known.any():
@@ -100,10 +112,6 @@ def compact_tau(one: Single, others: Single) -> Floats:
 def _stacked(profiles: Sequence[Floats]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
     starts = np.concatenate([[0], np.cumsum([len(one) for one in profiles])])
     return sign_table(np.concatenate(profiles)).astype(np.int8), starts
-
-
-def _harmonic(profile: Floats) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, profile.shape[1] + 1))])
 
 
 @compiled(error_model="numpy")
@@ -137,17 +145,6 @@ def _fill_between(rows, starts, others, other_starts, harmonic, values):  # type
             values[a, b] = _block_mean(rows[starts[a] : starts[a + 1]], y, harmonic, False)
 
 
-def euclidean_matrix(x: Floats, y: Floats) -> Floats:
-    """(n, m) Euclidean distances of importances (n, F) and (m, F)."""
-    return cdist(x, y)
-
-
-def r_squared_matrix(x: Floats, y: Floats) -> Floats:
-    """(n, m) squared Pearson correlations of importances (n, F) and (m, F); NaN for constant ones."""
-    unit_x, unit_y = _unit(x), _unit(y)
-    return np.minimum((unit_x @ unit_y.T) ** 2, 1.0)
-
-
 def warped(x: Floats, y: Floats) -> float:
     """The normalised distance of two sequences of importances (n, F) and (m, F) by symmetric2."""
     return float(_symmetric2(np.ascontiguousarray(x), np.ascontiguousarray(y)))
@@ -160,13 +157,6 @@ def warped_matrix(profiles: Sequence[Floats]) -> Floats:
     values = np.zeros((len(profiles), len(profiles)))
     _fill_symmetric2(np.concatenate(profiles), starts, values)
     return values
-
-
-def _unit(x: Floats) -> Floats:
-    centred = x - x.mean(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        unit: Floats = centred / np.linalg.norm(centred, axis=1, keepdims=True)
-    return unit
 
 
 @compiled(error_model="numpy")
@@ -200,7 +190,16 @@ def _fill_symmetric2(rows, starts, values):  # type: ignore[no-untyped-def]
             values[a, b] = values[b, a] = _symmetric2(one, other)
 
 
-FEATURES = "features"
+def one_less_mean_tau(profiles: Sequence[Floats]) -> Floats:
+    """1 − mean τ_w over all pairs of layers; 0 on the diagonal."""
+    values = 1.0 - mean_tau_matrix(profiles)
+    np.fill_diagonal(values, 0.0)
+    return values
+
+
+def warped_shares(profiles: Sequence[Floats]) -> Floats:
+    """Mean distance along the best monotone matching of layers, importances as shares of their layer's."""
+    return trajectory_distances([str(k) for k in range(len(profiles))], profiles).warped
 
 
 @dataclass(frozen=True)
@@ -220,18 +219,6 @@ class ModelDistance:
     of: Literal["importance", "geometry"]
     between: Callable[[Sequence[Floats]], Floats] | None = None
     blocks: bool = True
-
-
-def one_less_mean_tau(profiles: Sequence[Floats]) -> Floats:
-    """1 − mean τ_w over all pairs of layers; 0 on the diagonal."""
-    values = 1.0 - mean_tau_matrix(profiles)
-    np.fill_diagonal(values, 0.0)
-    return values
-
-
-def warped_shares(profiles: Sequence[Floats]) -> Floats:
-    """Mean distance along the best monotone matching of layers, importances as shares of their layer's."""
-    return trajectory_distances([str(k) for k in range(len(profiles))], profiles).warped
 
 
 MODEL_DISTANCES = {
@@ -335,6 +322,24 @@ def _fold(one: Fingerprint, k: int) -> Floats:
     """The importances of one fold; of a feature that has none there, the mean of the others."""
     values = one.profile.importance[:, k]
     return np.where(np.isfinite(values), values, one.profile.mean_importance)
+
+
+def euclidean_matrix(x: Floats, y: Floats) -> Floats:
+    """(n, m) Euclidean distances of importances (n, F) and (m, F)."""
+    return cdist(x, y)
+
+
+def r_squared_matrix(x: Floats, y: Floats) -> Floats:
+    """(n, m) squared Pearson correlations of importances (n, F) and (m, F); NaN for constant ones."""
+    unit_x, unit_y = _unit(x), _unit(y)
+    return np.minimum((unit_x @ unit_y.T) ** 2, 1.0)
+
+
+def _unit(x: Floats) -> Floats:
+    centred = x - x.mean(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        unit: Floats = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    return unit
 
 
 def layer_pairs(one: Fingerprint, other: Fingerprint) -> pd.DataFrame:

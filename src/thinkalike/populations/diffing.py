@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from thinkalike.activations.conversion import check_extraction, is_model, name_of, open_activations
+from thinkalike.activations.conversion import activations_of, check_extraction
 from thinkalike.activations.store import Activations
 from thinkalike.comparison.geometry_similarity import sentences_of
 from thinkalike.comparison.layer_similarity import similarity
@@ -30,8 +30,9 @@ from thinkalike.comparison.profiling import plan_profiles, profile
 from thinkalike.encoding.importance import make_feature_sets
 from thinkalike.encoding.strengths import StrengthPlan, plan_strengths, strengths
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.ranges import jackknife_error, left_out
+from thinkalike.inference.ranges import jackknife_error, leave_parts_out
 from thinkalike.labels import Floats, Layer, find_row
+from thinkalike.many_tests import holm
 from thinkalike.measures.inputs import as_layer
 from thinkalike.options import one_name
 from thinkalike.pairs.distances import make_target
@@ -40,6 +41,8 @@ from thinkalike.stimuli.feature_coding import code_features, constant_among
 from thinkalike.stimuli.table import Stimuli
 from thinkalike.types import Chart, Facts
 from thinkalike.wording import layer_range, listed, readable
+
+LEVEL = 0.05
 
 
 class PartedStrengths(NamedTuple):
@@ -71,7 +74,7 @@ def plan_changes(stimuli: Stimuli, *, seed: int = 0) -> ChangePlan:
     coded = code_features(stimuli.features)
     coded = coded.without(constant_among(coded))
     part = np.zeros(len(stimuli), dtype=np.int64)
-    for g, kept in enumerate(left_out(sentences_of(stimuli), len(stimuli), seed=seed)):
+    for g, kept in enumerate(leave_parts_out(sentences_of(stimuli), len(stimuli), seed=seed)):
         part[np.setdiff1d(np.arange(len(stimuli)), kept)] = g
     sets = make_feature_sets(coded.names)
     of_all, of_parts = (plan_strengths(coded, sets, fold, own_effects=True) for fold in (None, part))
@@ -116,27 +119,6 @@ def strength_changes(before: PartedStrengths, after: PartedStrengths) -> pd.Data
     frame = pd.concat(frames, ignore_index=True)
     frame["p_holm"] = holm(frame["p"].to_numpy())
     return frame
-
-
-def holm(p: Floats) -> Floats:
-    """p-values corrected for their number (Holm 1979); NaN stays and does not count.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
-    """
-    known = np.isfinite(p)
-    order = np.argsort(p[known], kind="stable")
-    steps = np.maximum.accumulate(p[known][order] * np.arange(len(order), 0, -1))
-    corrected = np.empty(len(order))
-    corrected[order] = np.minimum(steps, 1.0)
-    result = np.full(len(p), np.nan)
-    result[known] = corrected
-    return result
-
-
-LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -283,25 +265,3 @@ def _moved(
             columns[f"{name}_low"] = [float(matrix.low[place]) for place in places]
             columns[f"{name}_high"] = [float(matrix.high[place]) for place in places]
     return pd.DataFrame(columns)
-
-
-def activations_of(
-    given: object,
-    stimuli: Stimuli,
-    extraction: Mapping[str, Any],
-    name: str,
-) -> Activations:
-    """A model's answers to the stimuli, or those that were given."""
-    if isinstance(given, Activations):
-        given.check_stimuli(stimuli)
-        return given
-    if not is_model(given):
-        found: Activations = open_activations(given, name)
-        found.check_stimuli(stimuli)
-        return found
-    from thinkalike.activations.extraction import extract
-
-    if not isinstance(given, (str, os.PathLike)):
-        raise InvalidInput(f"{name} is {type(given).__name__}: give a model by name, activations or arrays.")
-    model = os.fspath(given)
-    return extract(model, stimuli, system=name_of(model), **extraction)

@@ -19,7 +19,7 @@ from thinkalike.comparison.geometry_similarity import layer_measure, sentences_o
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import FEATURES, SimilarityMatrix
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.inference.ranges import left_out
+from thinkalike.inference.ranges import leave_parts_out
 from thinkalike.labels import Floats, Layer
 from thinkalike.populations.reference_sets import reference
 from thinkalike.populations.sketch import Sketch, sketch_pairs, sketched_cka, sketched_rsa
@@ -161,7 +161,7 @@ def kept_pairs(name: str) -> tuple[tuple[Mask, Mask], ...]:
     """For each part of the reference's sentences: which ranked pairs and which products stay without it."""
     stimuli, pairs = reference(name), sketch_pairs(name)
     kept = []
-    for items in left_out(sentences_of(stimuli), len(stimuli)):
+    for items in leave_parts_out(sentences_of(stimuli), len(stimuli)):
         stays = np.zeros(len(stimuli), dtype=bool)
         stays[items] = True
         ranked, products = (stays[some.i] & stays[some.j] for some in (pairs.ranked, pairs.products))

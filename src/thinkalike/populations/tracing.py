@@ -9,13 +9,12 @@ from itertools import pairwise
 
 import pandas as pd
 
-from thinkalike.activations.conversion import check_extraction, named_systems
+from thinkalike.activations.conversion import activations_of, check_extraction, named_systems
 from thinkalike.errors import InvalidInput
 from thinkalike.options import one_name
 from thinkalike.populations.diffing import (
     LEVEL,
     PartedStrengths,
-    activations_of,
     parted_strengths,
     plan_changes,
     strength_changes,

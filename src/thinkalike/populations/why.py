@@ -17,7 +17,7 @@ from scipy.spatial.distance import squareform
 
 from thinkalike.encoding.mlem import MLEM
 from thinkalike.errors import InvalidInput
-from thinkalike.inference.ranges import jackknife_range, left_out
+from thinkalike.inference.ranges import jackknife_range, leave_parts_out
 from thinkalike.inference.redundancy import place_tests
 from thinkalike.labels import Floats
 from thinkalike.many_tests import corrected
@@ -178,7 +178,7 @@ def _range(
     such a range would have no width, so there is none.
     """
     without = []
-    for kept in left_out(None, len(distances), parts=PARTS, seed=seed):
+    for kept in leave_parts_out(None, len(distances), parts=PARTS, seed=seed):
         features = table.features.iloc[kept]
         features = features.loc[:, [len(features[name].unique()) > 1 for name in features]]
         own = {name: [f for f in facts if f in features] for name, facts in groups.items()}

@@ -51,7 +51,7 @@ def _panel(statement: Statement, room: int) -> alt.LayerChart:
     base = alt.Chart(data).encode(y=y)
     color = alt.value(COLORS[statement.verdict])
     ranges = base.mark_rule(strokeWidth=3).encode(
-        x=alt.X("low:Q", title=wrap(rule.effect, 76), scale=scale, axis=alt.Axis(tickCount=5)),
+        x=alt.X("low:Q", title=wrap(_written(rule.effect), 76), scale=scale, axis=alt.Axis(tickCount=5)),
         x2="high:Q",
         color=color,
     )
@@ -67,5 +67,12 @@ def _panel(statement: Statement, room: int) -> alt.LayerChart:
         x="x:Q", y=alt.value(0), text="mark:N"
     )
     return layered(lines, arrows, ranges, dots, width=WIDTH, height=ROW * len(data)).properties(
-        title=alt.TitleParams(wrap(statement.paper, 88), anchor="start", fontSize=12, fontWeight="normal")
+        title=alt.TitleParams(
+            wrap(_written(statement.paper), 88), anchor="start", fontSize=12, fontWeight="normal"
+        )
     )
+
+
+def _written(text: str) -> str:
+    """A chart has no subscripts."""
+    return text.replace("τ_w", "weighted τ")

@@ -13,11 +13,13 @@ from thinkalike.comparison.chart_tables import (
     by_importance,
     cell_table,
     colour_order,
+    importance_domain,
     important_in_one,
     layer_map_table,
     profile_table,
     score_table,
     system_map_table,
+    with_names,
 )
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.feature_similarity import stacked_importance
@@ -57,8 +59,10 @@ def chart_frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
     if blocks:
         frames["systems"] = block_frame(blocks[:MOST_PAIRS])
         frames["system-map"] = system_map_table(comparison.trajectories)
-    for k, profile in enumerate(comparison.profiles.values()):
-        frames[f"profile-{k}"] = profile_table(profile)
+    profiles = [profile_table(profile) for profile in comparison.profiles.values()]
+    domain = importance_domain(profiles)
+    for k, (profile, table) in enumerate(zip(comparison.profiles.values(), profiles, strict=True)):
+        frames[f"profile-{k}"] = with_names(table, domain)
         frames[f"score-{k}"] = score_table(profile)
     for measure, layers in comparison.layer_maps.items():
         frames[f"layers-{measure}"] = layer_map_table(layers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from pathlib import Path
 
@@ -103,10 +104,15 @@ def _run_routes(explorer: RunExplorer) -> list[Route]:
         )
         return HTMLResponse(html, headers={"content-security-policy": EXPLORE})
 
+    turn = asyncio.Lock()
+
     async def view(request: Request) -> Response:
         try:
             question = read_question(request.query_params.get("q", ""), explorer.choices)
-            return JSONResponse(await run_in_threadpool(explorer.view, question))
+            async with turn:
+                if await request.is_disconnected():  # the reader has clicked on, and waits for a later view
+                    return Response(status_code=204)
+                return JSONResponse(await run_in_threadpool(explorer.view, question))
         except ThinkalikeError as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except Exception as error:  # a reader of the page sees no terminal

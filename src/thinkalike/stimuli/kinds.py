@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -23,19 +22,6 @@ KINDS = ("nominal", "ordinal", "numeric")
 
 Kind = str | Sequence[object]
 """A name from `KINDS`, or the levels of an ordinal feature from lowest to highest."""
-
-
-class StimuliTables(TypedDict):
-    """The arguments of `Stimuli`, as readers and grammars give them."""
-
-    features: pd.DataFrame
-    items: pd.DataFrame
-    sentences: pd.Series | None
-
-
-MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
-"""Cells of a foreign text file that mean "no value"."""
-
 
 Place = Callable[[int | None], str]
 """Row number → where that row stands, and None → where the header stands, for error messages."""
@@ -141,7 +127,7 @@ def _inferred_kind(column: pd.Series, place: Place, *, untyped: bool) -> Kind:
 def _mixed(column: pd.Series, strange: dict[int, object], place: Place) -> InvalidInput:
     row = min(strange)
     others = [repr(text) for text in dict.fromkeys(map(str, strange.values())) if text != str(strange[row])]
-    too = f" (nor {'is' if len(others) == 1 else 'are'} {listed(others, 3)})" if others else ""
+    too = f" (nor {'is' if len(others) == 1 else 'are'} {first_few(others, 3)})" if others else ""
     return InvalidInput(
         f"{place(row)}: {str(strange[row])!r} is no finite number, as most of {column.name!r} are{too}. "
         "Write 1.5 for 1,5 and leave a cell empty where there is no value; or, if these are labels, "
@@ -168,7 +154,7 @@ def _natural_levels(column: pd.Series, place: Place) -> list[str]:
     numbers = [as_number(name) for name in names]
     if not np.isfinite(numbers).all():
         raise InvalidInput(
-            f"{place(None)}: feature {column.name!r} is ordinal, but its levels ({listed(names)}) have "
+            f"{place(None)}: feature {column.name!r} is ordinal, but its levels ({first_few(names)}) have "
             f"no order: declare them from lowest to highest, kinds={{{column.name!r}: [{names[0]!r}, …]}}."
         )
     return [names[i] for i in np.argsort(numbers, kind="stable")]
@@ -176,14 +162,16 @@ def _natural_levels(column: pd.Series, place: Place) -> list[str]:
 
 def _ordinal(column: pd.Series, levels: list[str], place: Place) -> pd.Series:
     if len(set(levels)) < len(levels):
-        raise InvalidInput(f"{place(None)}: the levels of feature {column.name!r} repeat: {listed(levels)}.")
+        raise InvalidInput(
+            f"{place(None)}: the levels of feature {column.name!r} repeat: {first_few(levels)}."
+        )
     names = _names(column)
     strange = np.flatnonzero(names.notna().to_numpy() & ~names.isin(levels).to_numpy())
     if strange.size:
         row = int(strange[0])
         raise InvalidInput(
             f"{place(row)}: {names.iloc[row]!r} is no level of the ordinal feature {column.name!r}, "
-            f"whose declared levels are {listed(levels)}."
+            f"whose declared levels are {first_few(levels)}."
         )
     return _categorical(column, levels, place, ordered=True)
 
@@ -218,7 +206,7 @@ def _numeric(column: pd.Series, place: Place) -> pd.Series:
     return values
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def first_few(names: Sequence[str], most: int = 8) -> str:
     """Names with commas between them, the first few when they are many."""
     shown = ", ".join(names[:most])
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

@@ -10,7 +10,7 @@ from thinkalike.errors import InvalidInput
 from thinkalike.options import MOST_SENTENCES, whole_number
 from thinkalike.stimuli.balance import choose_balanced
 from thinkalike.stimuli.grammar import draw, load_grammar, tabulate
-from thinkalike.stimuli.kinds import StimuliTables
+from thinkalike.stimuli.roles import StimuliTables
 
 POOL = 4
 """How many times the sentences asked for are drawn to choose from when they are to be balanced."""

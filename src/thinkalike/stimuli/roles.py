@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 import pandas as pd
 
 from thinkalike.errors import InvalidInput, UnknownName
-from thinkalike.stimuli.kinds import Kind, StimuliTables, as_feature, check_cells, level_name, listed
+from thinkalike.stimuli.kinds import Kind, as_feature, check_cells, first_few, level_name
 from thinkalike.stimuli.spans import goes_on, join, locate
 from thinkalike.stimuli.table_files import RawTable
 
 WORD_COLUMNS = ("sentence", "word", "start", "end")
 ROLES = ("item", "sentence", "text", "word", "start", "end")
+
+
+class StimuliTables(TypedDict):
+    """The arguments of `Stimuli`, as readers and grammars give them."""
+
+    features: pd.DataFrame
+    items: pd.DataFrame
+    sentences: pd.Series | None
 
 
 def assemble(
@@ -88,7 +97,9 @@ def chosen_features(
     require_features([*features, *drop], known, place)
     names = [name for name in features if name not in drop]
     if known and not names:
-        raise InvalidInput(f"{place}: no feature is left of {listed(features or known)}: keep at least one.")
+        raise InvalidInput(
+            f"{place}: no feature is left of {first_few(features or known)}: keep at least one."
+        )
     return names
 
 

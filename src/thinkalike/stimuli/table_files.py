@@ -22,13 +22,15 @@ from thinkalike.errors import InvalidInput, MissingExtra, UnknownName, one_line
 from thinkalike.files import MARK, read_sealed, write_text
 from thinkalike.files import write_table as write_parquet
 from thinkalike.foreign_json import parse_json
-from thinkalike.stimuli.kinds import KINDS, MISSING_CELLS, Kind
+from thinkalike.stimuli.kinds import KINDS, Kind
 from thinkalike.types import Value
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*_DELIMITERS, ".parquet")
 _KINDS_LINE = "# kinds:"
 _METADATA_KEY = "thinkalike.kinds"
+MISSING_CELLS = frozenset({"", "NA", "NaN", "nan"})
+"""Cells of a foreign text file that mean "no value"."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from conllu.exceptions import ParseException
 from thinkalike.errors import InvalidInput
 from thinkalike.progress import progress
 from thinkalike.stimuli.content import check_count
-from thinkalike.stimuli.kinds import StimuliTables, as_feature
+from thinkalike.stimuli.kinds import as_feature
+from thinkalike.stimuli.roles import StimuliTables
 from thinkalike.stimuli.spans import locate
 
 N_COLUMNS = 10

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh, solve
+
+from thinkalike.labels import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Floats = npt.NDArray[np.float64]
 
 # Relative to the mean variance. Where a direction has no variance (the outputs of a LayerNorm have such a
 # one), it keeps the solution finite and changes nothing that the data can tell.

@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
 from thinkalike.many_tests import corrected
 
 if TYPE_CHECKING:
     from thinkalike.stitching.result import StitchResult
 
-Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
 FEWEST = 10
 """Units that a range takes: with fewer none was simulated (benchmarks/calibration/stitching.py)"""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # About what keeps a CPU busy, or a GPU; more tokens at once are no faster, only larger.
 TOKENS_AT_ONCE = {"cpu": 1024, "cuda": 16384}
+SIGNALS_AT_ONCE = 32  # images or sounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,6 @@ class ChunkPlan:
     most_texts: float
     most_tokens: float
 
-    @property
-    def n_chunks(self) -> int:
-        return -(-len(self.order) // self.chunk_rows)
-
     def rows(self, chunk: int) -> Ints:
         """The rows of a chunk, in the order in which they are stored."""
         return self.order[chunk * self.chunk_rows : (chunk + 1) * self.chunk_rows]
@@ -78,7 +75,7 @@ class ChunkPlan:
 
 
 def make_plan(row_text: Ints, lengths: Ints, *, batch_size: int | str, device: str) -> ChunkPlan:
-    """ChunkPlan the passes for rows that belong to texts of the given lengths (in tokens).
+    """Plan the passes for rows that belong to texts of the given lengths (in tokens).
 
     `batch_size` is the largest number of texts in a pass, or "auto" for as many as suit the `device`.
     """
@@ -106,9 +103,6 @@ def check_batch_size(batch_size: int | str) -> int:
     return batch_size
 
 
-SIGNALS_AT_ONCE = 32
-
-
 @dataclass(frozen=True, eq=False)
 class Pass:
     """One call of the model.
@@ -131,20 +125,28 @@ class Pass:
     reading: Reading | None = None
 
 
-class RowSource(Protocol):
-    """Rows in the order in which they are computed."""
+class Chunked(Protocol):
+    """Rows in the order in which they are computed, so many to a chunk."""
+
+    @property
+    def order(self) -> Ints: ...
+
+    @property
+    def chunk_rows(self) -> int: ...
+
+
+class RowSource(Chunked, Protocol):
+    """Chunks of named rows, each in groups that go through the model together."""
 
     rows: tuple[str, ...]
-    order: Ints
-    chunk_rows: int
 
     def groups(self, chunk: int) -> list[Ints]: ...
 
     def prepare(self, chunk: int, group: Ints) -> Pass: ...
 
 
-def n_chunks(source: RowSource) -> int:
-    return -(-len(source.order) // source.chunk_rows)
+def n_chunks(rows: Chunked) -> int:
+    return -(-len(rows.order) // rows.chunk_rows)
 
 
 class TextSource:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thinkalike.labels import Floats
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, loss_of
 
 if TYPE_CHECKING:
     from torch import nn
 
-Floats = npt.NDArray[np.float64]
 BETWEEN = (0.25, 0.5, 0.75)
 
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.over_models import mean_over_pairs
+from thinkalike.labels import Floats
 
-Floats = npt.NDArray[np.float64]
 GENERALIZING, HEURISTIC = "generalizing", "heuristic"
 GROUPS = (GENERALIZING, HEURISTIC)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.comparison.model_distances import block_places, model_distances
+from thinkalike.labels import Floats
 from thinkalike.recipes.brown2023_generalization.classifiers import sets_of
 from thinkalike.recipes.brown2023_generalization.data import Pairs
 from thinkalike.recipes.brown2023_generalization.scales import GeneralizationSettings
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from thinkalike.streaming.cka_matrix import CKAMatrix, Row
 
-Floats = npt.NDArray[np.float64]
 VARIANTS: dict[str, tuple[str, Padding]] = {
     "before the residual, padding kept": ("block", "keep"),
     "before the residual, padding masked": ("block", "mask"),

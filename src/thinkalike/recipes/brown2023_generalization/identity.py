@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinkalike.errors import InvalidInput
+from thinkalike.labels import Floats
 from thinkalike.recipes.brown2023_generalization.classifiers import Questions, is_right
 from thinkalike.systems.calling import bottom_states, top_logits
 from thinkalike.systems.stack import layers_of
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 
 Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 def common_depth(models: Mapping[str, nn.Module]) -> int:

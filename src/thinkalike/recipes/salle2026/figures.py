@@ -93,7 +93,7 @@ def tree_of(distances: Distances) -> ModelTree:
 
 def matrices(seen: Seen, tree: ModelTree) -> Figure:
     """Distances between models as the third version has them, as we have them, and by raw geometry."""
-    several = {"warped importances": seen.warped, "1 − mean τ_w": seen.taus, "geometry": seen.geometry}
+    several = {"warped importances": seen.warped, "1 − mean weighted τ": seen.taus, "geometry": seen.geometry}
     parts = [
         model_matrix(both_ways(one), order=tree.order, label="distance", title=name)
         for name, one in several.items()
@@ -103,9 +103,8 @@ def matrices(seen: Seen, tree: ModelTree) -> Figure:
         title="Distances between models, by three measures",
         chart=themed(alt.hconcat(*parts).resolve_scale(color="independent")),
         caption="Left, raw importances matched by dynamic time warping; in the middle, one less the mean "
-        "τ_w over "
-        "all pairs of blocks; right, √(2(1 − ρ)) of all blocks side by side. Models in the order of the "
-        "tree.",
+        "τ_w over all pairs of blocks; right, √(2(1 − ρ)) of all blocks side by side. Models in the "
+        "order of the tree.",
         of_paper="distance matrices",
     )
 

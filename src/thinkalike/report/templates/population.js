@@ -193,6 +193,15 @@ const MEASURES = {
   "Euclidean distance": { of: euclidean, about: "The stronger the colour, the nearer.", depth: (v, top) => 1 - v / top },
 };
 
+// The pair that the answer names, which the page opens with.
+function nearestTwo() {
+  let best = [0, 1];
+  DATA.distances.forEach((row, a) => row.slice(0, a).forEach((value, b) => {
+    if (value < DATA.distances[best[0]][best[1]]) best = [b, a];
+  }));
+  return best;
+}
+
 function chosenPair() {
   return [Number(byId("first").value), Number(byId("second").value)];
 }
@@ -334,8 +343,9 @@ function choose(k) {
 byId("colour").add(new Option("nothing", ""));
 Object.keys(DATA.facts).forEach((fact) => byId("colour").add(new Option(fact, fact, false, fact === "family" || fact === "architecture")));
 options(byId("model"), DATA.names, 0);
-options(byId("first"), DATA.names, 0);
-options(byId("second"), DATA.names, 1);
+const NEAREST = nearestTwo();
+options(byId("first"), DATA.names, NEAREST[0]);
+options(byId("second"), DATA.names, NEAREST[1]);
 Object.keys(MEASURES).forEach((name) => byId("measure").add(new Option(name, name)));
 byId("measure").addEventListener("change", drawPair);
 byId("colour").addEventListener("change", drawMap);

@@ -10,7 +10,8 @@ from thinkalike.errors import UnknownName
 from thinkalike.stimuli.grammar.grammar_files import ITEMS, Grammar
 from thinkalike.stimuli.grammar.sampling import Draw
 from thinkalike.stimuli.grammar.sentence_frames import Word
-from thinkalike.stimuli.kinds import StimuliTables, as_feature
+from thinkalike.stimuli.kinds import as_feature
+from thinkalike.stimuli.roles import StimuliTables
 from thinkalike.stimuli.spans import join
 
 
