@@ -34,15 +34,18 @@ class UnknownName(InvalidInput):
     """A name that is in no table; the message suggests the nearest one that is."""
 
     @classmethod
-    def among(cls, what: str, name: object, known: Iterable[object]) -> UnknownName:
-        """The error for `name`, which is none of the `known` names of a `what`."""
+    def among(
+        cls, what: str, name: object, known: Iterable[object], *, where: str | None = None
+    ) -> UnknownName:
+        """The error for `name`, which is none of the `known` names of a `what`; `where` there is none."""
         names = [str(k) for k in known]
         by_letters = {k.lower(): k for k in names}
         close = difflib.get_close_matches(str(name).lower(), by_letters, n=1)
         hint = f" Did you mean {by_letters[close[0]]!r}?" if close else ""
         if len(names) > MOST_KNOWN:  # all heads of a model, say
             names = [*names[:3], "…", *names[-3:]]
-        return cls(f"There is no {what} {str(name)!r}.{hint} Known: {', '.join(names)}.")
+        place = "" if where is None else f" in {where}"
+        return cls(f"There is no {what} {str(name)!r}{place}.{hint} Known: {', '.join(names)}.")
 
 
 class ModelError(ThinkalikeError):

@@ -65,7 +65,7 @@ def find_layer(system: str, layers: Sequence[Layer], layer: Layer | str) -> int:
     for place, label in enumerate(layers):
         if label == layer or str(label) == str(layer):
             return place
-    raise UnknownName.among(f"layer in {system}", layer, layers)
+    raise UnknownName.among("layer", layer, layers, where=system)
 
 
 def parse_row(text: str) -> tuple[str, str]:

@@ -24,7 +24,8 @@ def p_text(p: float) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    """Whole percent, with a true minus, but none before a rounded 0."""
+    return f"{100 * share:z.0f} %".replace("-", "−")
 
 
 def signed(value: float) -> str:
@@ -32,11 +33,16 @@ def signed(value: float) -> str:
     return f"{value:+z.2f}".replace("-", "−")
 
 
-def number(value: float) -> str:
-    """Two digits and a true minus; a dash for what does not exist."""
+def number(value: float, digits: int = 2) -> str:
+    """A true minus, but none before a rounded 0; a dash for what does not exist."""
     if math.isnan(value):
         return "–"
-    return f"{value:z.2f}".replace("-", "−")
+    return f"{value:z.{digits}f}".replace("-", "−")
+
+
+def how_many(n: int, noun: str) -> str:
+    """`1 layer`, `1,200 layers`."""
+    return f"{n:,} {noun if n == 1 else noun + 's'}"
 
 
 def readable(feature: str) -> str:

@@ -348,7 +348,8 @@ def test_text_longer_than_the_context(one_case, words_of):
     for name, most in (("bert", 64), ("gpt2", 64), ("roberta", 62)):
         case = one_case(name)
         long = text if name == "gpt2" else "sneezed " * 40
-        with pytest.raises(InvalidInput, match=rf"Sentence 's0' has \d+ tokens, but .* reads at most {most}"):
+        said = rf"Sentence 's0' has \d+ tokens, but .* reads at most {most}: .* \(--window {most}\)"
+        with pytest.raises(InvalidInput, match=said):
             extract(case, words_of([long * 2]))
 
 

@@ -105,7 +105,7 @@ def test_damaged_and_missing_files(tmp_path):
     with pytest.raises(InvalidInput, match=r"There is nothing at .*: give the safetensors file"):
         load_autoencoder(tmp_path / "nowhere")
     (tmp_path / "sae.safetensors").write_bytes(b"not this")
-    with pytest.raises(ModelError, match="cannot be read as safetensors"):
+    with pytest.raises(ModelError, match=r"cannot be read as safetensors \(.*\): give the weights"):
         load_autoencoder(tmp_path)
     folder = saved(tmp_path / "sae", tensors("W_enc", "b_enc", "b_dec"))
     (folder / "cfg.json").write_text("{")
@@ -199,7 +199,7 @@ def test_no_dense_copy_is_made():
     [
         ({"site": "mlp"}, 0, "needs site='residual'"),
         ({"pooling": "mean"}, 0, "not the mean of latents"),
-        ({}, 7, "no layer in mine '7'"),
+        ({}, 7, "no layer '7' in mine"),
     ],
 )
 def test_activations_that_cannot_be_encoded(about, layer, message):

@@ -89,7 +89,7 @@ def test_arrays_that_are_no_activations(arrays, options, message):
 
 
 def test_unknown_layer(arrays):
-    with pytest.raises(UnknownName, match=r"There is no layer in monkey 'V2'. Known: V1, IT"):
+    with pytest.raises(UnknownName, match=r"There is no layer 'V2' in monkey. Known: V1, IT"):
         ta.Activations.from_arrays(arrays, system="monkey")["V2"]
 
 

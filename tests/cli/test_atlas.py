@@ -88,7 +88,7 @@ def test_what_is_refused(
         (b"model,\nnano-gpt2,1\n", "line 1: column 2 has no name"),
         (b"model,x\nnano-gpt2,1\nnano-bert,inf\nnano-mamba,3\n", "line 3: 'inf' is no finite number"),
         (b"model,x\nnano-gpt2,1\nnano-gpt2,2\n", "two rows of nano-gpt2"),
-        (b"model,x\ngpt-5,1\n", "no model in this atlas 'gpt-5'"),
+        (b"model,x\ngpt-5,1\n", "no model 'gpt-5' in this atlas"),
         (b"model,x\n", "line 1: there is a header but no row below it"),
         (b"model\nnano-gpt2\n", "has 1 models and 0 facts"),
     ],

@@ -54,7 +54,11 @@ def test_profile_of_the_best_latents(sae: Path, capsys: pytest.CaptureFixture[st
     [
         (["--layer", "3"], "--layer has a meaning only with --autoencoder"),
         (["--autoencoder", "sae.safetensors", "--latents", "1"], "say which, with --layer"),
-        (["--autoencoder", "sae.safetensors", "--layer", "3"], "--latents 12,77, or --best FEATURE"),
+        (["--autoencoder", "sae.safetensors", "--layer", "3"], "Got neither --latents nor --best"),
+        (
+            ["--autoencoder", "sae.safetensors", "--layer", "3", "--latents", "1", "--best", "number"],
+            "Got both --latents and --best: choose latents by number",
+        ),
         (["--autoencoder", "nowhere", "--layer", "3", "--best", "number"], "There is nothing at nowhere"),
         (["--autoencoder", "sae.safetensors", "--layer", "3", "--latents", "x"], "Got --latents x"),
         (["--autoencoder", "sae.safetensors", "--layer", "3", "--best", "numbr"], "Did you mean 'number'"),

@@ -30,7 +30,7 @@ def test_explain_a_pair_of_the_run(finished: tuple[Path, str], run: Run) -> None
 
 
 def test_what_explain_cannot_find(finished: tuple[Path, str], run: Run, tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="There is no layer in decoder '9'"):
+    with pytest.raises(UnknownName, match="There is no layer '9' in decoder"):
         run("explain", finished[0], "tiny-bert:1", "decoder:9")
     with pytest.raises(InvalidInput, match="'decoder' names no layer: write SYSTEM:LAYER"):
         run("explain", finished[0], "tiny-bert:1", "decoder")

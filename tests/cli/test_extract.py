@@ -60,7 +60,7 @@ def test_extract_with_options(folder, table, tmp_path):
     options += ["--batch-size", "2", "--drop-first", "4", "--dtype", "float32", "--device", "cpu"]
     done = run("extract", folder, "--stimuli", table, "--out", tmp_path / "x.zarr", *options)
     assert done.stdout.splitlines() == [
-        "gpt:untrained: 3 layers × 1 items × 8 units",
+        "gpt:untrained: 3 layers × 1 item × 8 units",
         "2 items have no other than first tokens, and no row.",
         str(tmp_path / "x.zarr"),
     ]

@@ -59,7 +59,7 @@ def test_a_pair_needs_figures(folder: Path, run: Run) -> None:
 
 
 def test_a_layer_that_is_not_there_is_named(folder: Path, run: Run) -> None:
-    with pytest.raises(UnknownName, match="There is no layer in tiny-bert '7'"):
+    with pytest.raises(UnknownName, match="There is no layer '7' in tiny-bert"):
         run("report", folder, "--figures", "svg", "--pair", "tiny-bert:7", "decoder:2")
 
 

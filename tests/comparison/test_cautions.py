@@ -259,6 +259,7 @@ def test_the_table_is_tested() -> None:
         "constant-features", "left-out-features", "duplicated-vectors", "top-heavy-layers", "few-resamples",
         "unstable-similarities", "no-better-than-untrained", "agreement-untrained", "sampled-pairs",
         "heavy-first-words", "missing-bos", "anisotropic-layers", "nothing-explained", "no-chance-level",
+        "unknown-words",
     }  # fmt: skip
 
 
@@ -325,6 +326,14 @@ def test_a_beginning_that_is_missing(pair: list[Profile]) -> None:
     assert read(token=None, unused="<s>", why="asked") == {}  # whoever asks knows
     assert read(token="<s>", unused=None, why="tokenizer") == {}
     assert read(token=None, unused=None, why="none") == {}
+
+
+def test_words_that_a_tokenizer_does_not_know(pair: list[Profile]) -> None:
+    def read(share: float) -> dict[str, Caution]:
+        return cautions([replace(pair[0], metadata={"unknown": share}), pair[1]])
+
+    assert read(0.25)["unknown-words"].text.startswith("a: 25 % of the items have a part that its tokenizer")
+    assert read(0.009) == {}
 
 
 def test_anisotropic_layers(pair: list[Profile]) -> None:

@@ -287,7 +287,7 @@ def test_bad_input(sentences: Stimuli, world: dict[str, Activations], tmp_path: 
 
 
 def test_layers_that_do_not_exist(comparison: Comparison) -> None:
-    with pytest.raises(UnknownName, match=r"There is no layer in bob '9'\. Known: 0, 1, 2, 3"):
+    with pytest.raises(UnknownName, match=r"There is no layer '9' in bob\. Known: 0, 1, 2, 3"):
         comparison.explain("ada", 0, "bob", 9)
     with pytest.raises(UnknownName, match=r"There is no system 'bobo'\. Did you mean 'bob'"):
         comparison.explain("ada", 0, "bobo", 0)

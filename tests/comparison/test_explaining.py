@@ -130,7 +130,7 @@ def test_a_layer_without_a_ranking(pair: tuple[Profile, Profile]) -> None:
 
 
 def test_bad_input(pair: tuple[Profile, Profile]) -> None:
-    with pytest.raises(UnknownName, match="There is no layer in bert '12'"):
+    with pytest.raises(UnknownName, match="There is no layer '12' in bert"):
         explain(pair[0], 12, pair[1], 0)
     with pytest.raises(InvalidInput, match="bert:1 is given twice"):
         explain(pair[0], 1, pair[0], 1)

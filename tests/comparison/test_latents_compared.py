@@ -95,7 +95,7 @@ def test_random_weights_have_no_latents(folder):
         ({"autoencoder": "sae.safetensors"}, "say which, with layer="),
         ({"autoencoder": "sae.safetensors", "layer": 0}, r"latents=\[12, 77\], or best='FEATURE'"),
         ({"autoencoder": "sae.safetensors", "layer": 0, "latents": [16384]}, "from 0 to 16,383"),
-        ({"autoencoder": "sae.safetensors", "layer": 9, "best": "number"}, "no layer in base '9'"),
+        ({"autoencoder": "sae.safetensors", "layer": 9, "best": "number"}, "no layer '9' in base"),
         (
             {"autoencoder": "sae.safetensors", "layer": 0, "best": "number", "site": "mlp"},
             "needs site='residual'",

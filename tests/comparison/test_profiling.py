@@ -40,6 +40,12 @@ def made(planted: Activations, sentences: Stimuli) -> Profile:
     return profile(planted, sentences)
 
 
+def test_a_layer_without_distances_is_named_with_its_system(sentences: Stimuli, planted: Activations) -> None:
+    flat = {label: planted[label] for label in planted} | {"1.e2": np.zeros((len(sentences), 1))}
+    with pytest.raises(InvalidInput, match=r"^ada: Layer '1.e2': All activations are equal"):
+        profile(Activations.from_arrays(flat, system="ada", stimuli=sentences), sentences)
+
+
 def test_the_planted_features_come_first(made: Profile) -> None:
     first_two = np.sort(np.argsort(-made.mean_importance, axis=1)[:, :2], axis=1)
     assert [[made.features[k] for k in row] for row in first_two] == [["part_of_speech", "tense"]] * 3

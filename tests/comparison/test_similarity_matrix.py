@@ -234,7 +234,7 @@ def test_bad_input(pair: list[Profile]) -> None:
     matrix = similarity(pair)
     with pytest.raises(UnknownName, match="There is no system 'c'"):
         matrix.block("c", "a")
-    with pytest.raises(UnknownName, match="There is no layer in a '9'"):
+    with pytest.raises(UnknownName, match="There is no layer '9' in a"):
         matrix["a", 9, "b", 0]
     with pytest.raises(InvalidInput, match=r"values of a rsa matrix has shape \(2, 2\), not \(1, 1\)"):
         SimilarityMatrix("rsa", (("a", 0),), np.ones((2, 2)))

@@ -160,7 +160,7 @@ def test_what_is_refused(atlas: ta.Atlas, tmp_path: Path) -> None:
         atlas.add(other)
     with pytest.raises(InvalidInput, match="other stimuli, other numbers"):
         atlas.nearest(other)
-    with pytest.raises(UnknownName, match=r"no model in this atlas 'nano-gtp2'. Did you mean 'nano-gpt2'"):
+    with pytest.raises(UnknownName, match=r"no model 'nano-gtp2' in this atlas. Did you mean 'nano-gpt2'"):
         atlas["nano-gtp2"]
     with pytest.raises(UnknownName, match="no set of reference stimuli"):
         ta.Atlas(stimuli="words-9")
@@ -182,7 +182,7 @@ def test_facts_and_a_table_of_ones_own() -> None:
     facts = atlas.facts(pd.DataFrame({"corpus": {"nano-gpt2": "web"}}))
     assert facts.loc["nano-gpt2", "corpus"] == "web"
     assert facts.loc["nano-pythia-64", "depth"] == 2
-    with pytest.raises(UnknownName, match="no model in this atlas 'gpt3'"):
+    with pytest.raises(UnknownName, match="no model 'gpt3' in this atlas"):
         atlas.facts(pd.DataFrame({"corpus": {"gpt3": "web"}}))
     with pytest.raises(InvalidInput, match="two rows of nano-gpt2: give each model one"):
         atlas.facts(pd.DataFrame({"corpus": ["web", "books"]}, index=["nano-gpt2", "nano-gpt2"]))

@@ -107,7 +107,7 @@ def test_a_pair_of_one_layer_is_refused(small: Comparison) -> None:
 
 
 def test_a_layer_that_is_not_there_is_named(small: Comparison) -> None:
-    with pytest.raises(UnknownName, match="There is no layer in alpha '9'"):
+    with pytest.raises(UnknownName, match="There is no layer '9' in alpha"):
         chosen_pair(small, "alpha:9", "beta:1")
 
 

@@ -178,7 +178,7 @@ def test_spaces_around_the_names_of_a_text_file(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="There is no file"):
+    with pytest.raises(InvalidInput, match=r"There is no file .* or of a dataset's folder"):
         Stimuli.from_table(tmp_path / "none.csv")
     with pytest.raises(InvalidInput, match=r"ends in '\.xlsx': tables are read and written as \.csv"):
         Stimuli.from_table(write(tmp_path / "t.xlsx", "a"))

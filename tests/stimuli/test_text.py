@@ -167,6 +167,9 @@ def test_bad_input(tokenizer: Any, tmp_path: Path) -> None:
         InvalidInput, match=r"no text at It was the best of times.*\[\.\.\.\]: give .* list of texts"
     ):
         pack("It was the best of times. " * 400, tokenizer)
+    (tmp_path / "words.csv").write_text("text,number\nthe king,1\n")
+    with pytest.raises(InvalidInput, match=r"words\.csv is a table, and what is wanted is running text"):
+        pack(tmp_path / "words.csv", tokenizer)
     (tmp_path / "latin.txt").write_bytes("café\n".encode("latin-1"))
     for split in ("files", "lines"):
         with pytest.raises(InvalidInput, match=r"latin\.txt is not text in UTF-8"):

@@ -131,7 +131,10 @@ def test_tables_of_labelled_texts(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"text": ["a"], "class": [1]}, "has no column 'label', only text, class"),
+        (
+            {"text": ["a"], "class": [1]},
+            "has no column 'label', only text, class: .* stitched on a text file",
+        ),
         ({"text": ["a"], "label": ["yes"]}, "are not whole numbers: number the classes from 0"),
     ],
 )

@@ -449,7 +449,7 @@ class TestBadInput:
             ({"level": "tokens"}, "There is no level 'tokens'. Did you mean 'token'"),
             ({"batch": "token"}, "There is no batch 'token'. Did you mean 'tokens'"),
             ({"average": "mean"}, "There is no average 'mean'"),
-            ({"layers": [0, 9]}, "There is no layer in .* '9'"),
+            ({"layers": [0, 9]}, "There is no layer '9' in .*"),
             ({"site": "nowhere"}, "There is no site 'nowhere'"),
             ({"level": "sequence", "pooling": "max"}, "pooling"),
         ],

@@ -201,6 +201,10 @@ class TestWhatCannotBeRead:
             ({"quant_method": "exl2", "bits": 4}, r"by 'exl2', which transformers does not read"),
             ({"group_size": 64, "bits": 4}, r"a format that it does not name, as MLX does"),
             ({"quant_method": "higgs", "bits": 4}, r"\(higgs\)\. HIGGS .* only supported on GPU"),
+            (
+                {"quant_method": "gptq", "bits": 4},
+                r"\(gptq\), .* with optimum and gptqmodel: pip install .*gptqmodel",
+            ),
             ({"quant_method": "awq", "bits": 4, "group_size": 32}, r"\(awq\)\. .*pip install gptqmodel"),
         ],
     )

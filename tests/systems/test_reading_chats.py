@@ -67,7 +67,13 @@ def test_items_are_words_inside_the_turn(one_case, words_of, system_turn):
     [
         (None, {"chat": True}, "has no chat template: leave out chat"),
         (NO_SYSTEM, {"chat": True, "system_turn": "Be kind."}, "no system role.*leave out the system turn"),
-        ("{{ bos_token }}", {"chat": True}, "does not show the user's turn once"),
+        (
+            "{{ bos_token }}",
+            {"chat": True},
+            "user's turn not at all, or changed.*mend tokenizer.chat_template",
+        ),
+        (f"{TEMPLATE}{TEMPLATE}", {"chat": True}, "shows the user's turn twice or more"),
+        ("{% for turn in messages %}", {"chat": True}, r"refuses this chat \(.*\): mend .* leave out chat"),
         (TEMPLATE, {"system_turn": "Be kind."}, "without a chat: give chat=True"),
         (TEMPLATE, {"chat": True, "bos": True}, "leave out bos"),
         (TEMPLATE, {"chat": True, "window": 16}, "leave out window, or chat"),
@@ -76,7 +82,7 @@ def test_items_are_words_inside_the_turn(one_case, words_of, system_turn):
             {"chat": True, "system_turn": "long " * 40},
             r"tokens with the chat around it, but .* at most 64",
         ),
-        (TEMPLATE, {"window": 100}, "window=100, but .* reads at most 64"),
+        (TEMPLATE, {"window": 100}, "window=100, but .* reads at most 64 tokens: give as many or fewer"),
         (TEMPLATE, {"window": 3}, "8 at least"),
         (TEMPLATE, {"generate": 2}, "give whole texts as items"),
         (TEMPLATE, {"generate": -1}, "generate=-1"),
@@ -170,6 +176,8 @@ def test_models_that_cannot_write(one_case):
     case = one_case("gpt2")
     with pytest.raises(ModelError, match="no output layer to write with"):
         ta.extract(case.model, ["The old woman"], processor=case.processor, generate=2)
+    with pytest.raises(ModelError, match=r"nano-bert is a modernbert model.*trained for this task"):
+        ta.extract("nano-bert", ["The old woman"], generate=2, cache=False)
 
 
 def test_prompts_that_leave_no_room():

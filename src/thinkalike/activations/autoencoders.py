@@ -202,7 +202,10 @@ def _tensors(file: Path) -> dict[str, Floats32]:
     try:
         return {name: tensor.float().numpy() for name, tensor in load_file(file).items()}
     except Exception as error:  # of safetensors, or of the system
-        raise ModelError(f"{file} cannot be read as safetensors: {one_line(error)}.") from error
+        raise ModelError(
+            f"{file} cannot be read as safetensors ({one_line(error)}): give the weights that SAELens or "
+            "sparsify saved, or their folder."
+        ) from error
 
 
 def _config(file: Path) -> Json:

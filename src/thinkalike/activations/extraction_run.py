@@ -280,6 +280,7 @@ def _source(
     processor = system.processor(kind)
     if shown.inputs is None:
         sequences = _reader(system, settings).read(shown.stimuli)
+        metadata["unknown"] = _unknown(system, sequences)
         if settings.generate:
             prompts, sequences = sequences, _continued(system, shown, settings, sequences)
             metadata["written"] = written_texts(system.tokenizer, prompts, sequences)
@@ -300,6 +301,19 @@ def _source(
         batch_size=settings.batch_size,
         stack=stack,
     )
+
+
+def _unknown(system: System, sequences: Sequences) -> float:
+    """The share of the rows whose tokens the model cannot tell from those of other unknown words."""
+    token = system.tokenizer.unk_token_id
+    share = 0.0 if token is None else len(sequences.having(token)) / len(sequences.rows)
+    if share == 1:
+        raise InvalidInput(
+            f"The tokenizer of {system.name} knows none of these words: to the model all are "
+            f"{system.tokenizer.unk_token}. Give a model of their language, or the tokenizer that it was "
+            "trained with (processor=…)."
+        )
+    return share
 
 
 def _reader(system: System, settings: ExtractionSettings) -> Reader:

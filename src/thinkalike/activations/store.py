@@ -81,7 +81,7 @@ class Activations(Mapping[Layer, "Array"]):
 
     def __getitem__(self, layer: Layer) -> Array:
         if layer not in self.layers:
-            raise UnknownName.among(f"layer in {self.system}", layer, self.layers)
+            raise UnknownName.among("layer", layer, self.layers, where=self.system)
         return self._read(self.layers.index(layer))
 
     @property

@@ -41,7 +41,10 @@ def latent_options(
     if layer is None:
         raise InvalidInput("--autoencoder was trained on one layer: say which, with --layer.")
     if (latents is None) == (best is None):
-        raise InvalidInput("Choose latents of --autoencoder: --latents 12,77, or --best FEATURE.")
+        came = "Got neither --latents nor --best" if best is None else "Got both --latents and --best"
+        raise InvalidInput(
+            f"{came}: choose latents by number, --latents 12,77, or by a feature, --best NAME."
+        )
     return asked(autoencoder=str(autoencoder), layer=layer, latents=_numbers(latents), best=best)
 
 

@@ -30,6 +30,7 @@ from thinkalike.cli.options import (
 from thinkalike.cli.record import AGAIN
 from thinkalike.cli.shown import FILES, Columns, Drop, Features, Kinds, read_stimuli
 from thinkalike.errors import InvalidInput
+from thinkalike.wording import how_many
 
 
 @app.command()
@@ -123,7 +124,9 @@ def extract(
     found = run(source, shown, **options, **asked(system=name if source != model else None, out=out))
     show_latents(found.system, found.metadata)
     widths = " to ".join(str(width) for width in sorted({min(found.n_units), max(found.n_units)}))
-    typer.echo(f"{found.system}: {len(found)} layers × {found.n_items:,} items × {widths} units")
+    units = "1 unit" if widths == "1" else f"{widths} units"
+    layers, items = how_many(len(found), "layer"), how_many(found.n_items, "item")
+    typer.echo(f"{found.system}: {layers} × {items} × {units}")
     if found.n_items < len(shown) and pooling != "all":
         typer.echo(f"{len(shown) - found.n_items:,} items have no other than first tokens, and no row.")
     typer.echo(found.metadata["path"])

@@ -100,7 +100,7 @@ def profile(
     if kept is not None:
         typer.echo(AGAIN)
     elif out is not None:
-        typer.echo(f"Wrote {made.save(out)}.")
+        typer.echo(f"Wrote {made.save(out)} (.parquet, .csv, .json).")
     if figure is not None:
         draw(made.plot(), figure)
         typer.echo(f"Drew {figure}.")

@@ -334,6 +334,7 @@ CAUTIONS: dict[str, Callable[[Evidence], Iterable[tuple[str, tuple[str, ...]]]]]
     "top-heavy-layers": _of_each(system_cautions.top_heavy_layers),
     "heavy-first-words": _of_each(system_cautions.heavy_first_words),
     "missing-bos": _of_each(system_cautions.missing_bos),
+    "unknown-words": _of_each(system_cautions.unknown_words),
     "half-taken": _of_each(system_cautions.half_taken),
     "parts-compared": _parts_compared,
     "quantised-weights": _of_each(system_cautions.quantised_weights),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -147,8 +148,8 @@ class Explanation(Kept):
         return pd.DataFrame(
             {
                 "feature": frame["feature"].map(readable),
-                f"importance {a}": frame["importance_a"].map("{:.3f}".format),
-                f"importance {b}": frame["importance_b"].map("{:.3f}".format),
+                f"importance {a}": frame["importance_a"].map(partial(number, digits=3)),
+                f"importance {b}": frame["importance_b"].map(partial(number, digits=3)),
                 "rank a": _with_ends(frame, "rank_a"),
                 "rank b": _with_ends(frame, "rank_b"),
                 "contribution": frame["contribution"].map(signed),

@@ -133,7 +133,7 @@ class Look:
     def __call__(self, task: LayerTask) -> LookedAt:
         X = task.activations[task.layer]
         plan = self.plan if task.resampled else self.bare
-        examined = examine_layer(plan, task.layer, X) if task.profile else None
+        examined = examine_layer(plan, task.activations.system, task.layer, X) if task.profile else None
         if task.geometry == "nothing":
             return LookedAt(examined, None, None)
         X = self.plan.steps(X)

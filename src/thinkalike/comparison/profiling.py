@@ -260,9 +260,14 @@ class ExaminedLayer:
     resampled: ResampledLayer | None
 
 
-def examine_layer(plan: ProfilingPlan, label: Layer, X: npt.NDArray[np.floating]) -> ExaminedLayer:
+def examine_layer(
+    plan: ProfilingPlan, system: str, label: Layer, X: npt.NDArray[np.floating]
+) -> ExaminedLayer:
     """Judge one layer (n_items, n_units), look at what qualifies it, and resample it if the plan says so."""
-    judged = plan.judge(label, X)
+    try:
+        judged = plan.judge(label, X)
+    except InvalidInput as error:
+        raise type(error)(f"{system}: {error}") from error
     settings = plan.encoding.settings
     return ExaminedLayer(
         judged,
@@ -310,7 +315,7 @@ def _activations(given: object) -> Activations:
 
 
 def _read_and_examine(plan: ProfilingPlan, activations: Activations, label: Layer) -> ExaminedLayer:
-    return examine_layer(plan, label, activations[label])
+    return examine_layer(plan, activations.system, label, activations[label])
 
 
 def _resampling(

@@ -18,6 +18,7 @@ FIRST_HEAVY = 3.0
 one far place carry two thirds of the variance and never more. In no layer of five bundled models
 (nano-bert, -gpt2, -mamba, -gelu-3l, -pythia-64; the default grammar) was it more than 2.1 times"""
 ANISOTROPIC = 0.9
+UNKNOWN = 0.01
 
 
 def nothing_explained(profile: Profile) -> Iterator[str]:
@@ -71,6 +72,16 @@ def missing_bos(profile: Profile) -> Iterator[str]:
             f"{profile.system} has a beginning-of-sequence token ({beginning['unused']}) and read the "
             "texts without it, as its tokenizer does: first words may stand in for it. See whether it "
             "matters: bos=True (--bos, --robustness)."
+        )
+
+
+def unknown_words(profile: Profile) -> Iterator[str]:
+    share = profile.metadata.get("unknown") or 0.0
+    if share >= UNKNOWN:
+        yield (
+            f"{profile.system}: {percent(share)} of the items have a part that its tokenizer does not know. "
+            "All such parts are one and the same to the model, and items look alike that are not: leave them "
+            "out, or give a model that knows them."
         )
 
 

@@ -101,7 +101,7 @@ class Atlas:
         """The fingerprint of that model."""
         path = self.store.path(self.stimuli, name)
         if path not in self._read and not self.store.has(path):
-            raise UnknownName.among("model in this atlas", name, self.names)
+            raise UnknownName.among("model", name, self.names, where="this atlas")
         return self._at(path)
 
     @property
@@ -238,7 +238,7 @@ class Atlas:
             )
         unknown = [str(name) for name in table.index if name not in found.index]
         if unknown:
-            raise UnknownName.among("model in this atlas", unknown[0], found.index)
+            raise UnknownName.among("model", unknown[0], found.index, where="this atlas")
         twice = table.index[table.index.duplicated()]
         if len(twice):
             raise InvalidInput(f"The table of facts has two rows of {twice[0]}: give each model one.")

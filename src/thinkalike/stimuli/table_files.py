@@ -72,7 +72,9 @@ def _read(path: Path) -> RawTable:
         return _filled(RawTable(read_dataset(path), str(path)))
     if not path.is_file():
         read = ", ".join((*SUFFIXES, JSON_LINES[0]))
-        raise InvalidInput(f"There is no file {path}: give the path of a {read} file.")
+        raise InvalidInput(
+            f"There is no file {path}: give the path of a {read} file, or of a dataset's folder."
+        )
     if path.stat().st_size == 0:
         raise InvalidInput(f"{path}, line 1: the file is empty; a header and at least one row were expected.")
     if path.suffix.lower() == ARROW:

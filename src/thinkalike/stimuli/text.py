@@ -220,6 +220,7 @@ def _pieces(path: Path) -> Iterator[str]:
 def _files(path: Path) -> Sequence[Path]:
     with suppress(OSError):  # a text taken for a path may be too long for one
         if path.is_file():
+            _refuse_tables(path)
             return [path]
         if path.is_dir():
             return sorted(path.rglob("*.txt"))
@@ -227,6 +228,17 @@ def _files(path: Path) -> Sequence[Path]:
     raise InvalidInput(
         f"There is no text at {where}: give a file, a folder of .txt files, or a list of texts."
     )
+
+
+def _refuse_tables(path: Path) -> None:
+    """A table would be read as it stands in the file, with its commas, numbers and names of columns."""
+    from thinkalike.stimuli.table_files import JSON_LINES, SUFFIXES
+
+    if path.suffix.lower() in (*SUFFIXES, *JSON_LINES):
+        raise InvalidInput(
+            f"{path} is a table, and what is wanted is running text: save its texts as a .txt file, one "
+            "paragraph each."
+        )
 
 
 def _parts(path: Path, *, by_line: bool) -> Iterator[tuple[int, str]]:

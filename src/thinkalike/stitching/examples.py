@@ -76,7 +76,10 @@ class LabelledTexts:
         lacking = [name for name in ("text", "label") if name not in table]
         if lacking:
             have = ", ".join(map(str, table.columns))
-            raise InvalidInput(f"{path} has no column {lacking[0]!r}, only {have}: name the columns so.")
+            raise InvalidInput(
+                f"{path} has no column {lacking[0]!r}, only {have}: name the columns so (a table is for "
+                "classifiers; language models are stitched on a text file, or a folder of them)."
+            )
         if not pd.api.types.is_integer_dtype(table["label"]):
             raise InvalidInput(f"The labels in {path} are not whole numbers: number the classes from 0.")
         texts: list[str | tuple[str, str]] = [str(text) for text in table["text"]]

@@ -249,7 +249,7 @@ def _chosen_layers(system: System, site: str, layers: Sequence[Layer] | None) ->
                 "compare with ta.similarity(…, measure='cka')."
             )
         if layer not in every:
-            raise UnknownName.among(f"layer in {system.name}", layer, every)
+            raise UnknownName.among("layer", layer, every, where=system.name)
     return every if layers is None else list(layers)
 
 

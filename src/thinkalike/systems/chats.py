@@ -10,6 +10,8 @@ from thinkalike.types import Tokenizer
 TURN = "\ue000turn\ue001"
 """Stands in for a text, to see what the template puts around it; no text has these characters"""
 
+MEND = "mend tokenizer.chat_template (chat_template.jinja in a folder), or leave out chat (--chat)."
+
 
 @dataclass(frozen=True)
 class ChatFrame:
@@ -52,11 +54,15 @@ def chat_frame(
     try:
         whole = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answers)
     except Exception as error:  # templates raise what they like
-        way_out = ": leave out the system turn" if system_turn is not None else ""
+        way_out = MEND if system_turn is None else "leave out the system turn."
         raise InvalidInput(
-            f"The chat template of {name} refuses this chat ({one_line(error)}){way_out}."
+            f"The chat template of {name} refuses this chat ({one_line(error)}): {way_out}"
         ) from error
     before, found, after = str(whole).partition(TURN)
     if not found or TURN in after:
-        raise InvalidInput(f"The chat template of {name} does not show the user's turn once, as it is.")
+        shown = "twice or more" if found else "not at all, or changed"
+        raise InvalidInput(
+            f"The chat template of {name} shows the user's turn {shown}, so that no word could be found in "
+            f"it: {MEND}"
+        )
     return ChatFrame(before, after)

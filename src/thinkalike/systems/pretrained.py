@@ -116,7 +116,7 @@ def load_headed(
 
     loader = getattr(transformers, auto_class)
     options: dict[str, Any] = {"dtype": torch_dtype(dtype), "trust_remote_code": trust_remote_code}
-    with _explained(name, quantisation_of(config)), loading():
+    with _for_the_task(name, config, auto_class), _explained(name, quantisation_of(config)), loading():
         if name.untrained:
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
@@ -202,6 +202,20 @@ def _check_hub_is_known() -> None:
         socket.getaddrinfo(host, None)
     except OSError as error:
         raise OSError(f"{host} cannot be reached") from error
+
+
+@contextmanager
+def _for_the_task(name: ModelName, config: Config, auto_class: str) -> Iterator[None]:
+    """Say of an architecture that it cannot do the task, where transformers lists all that can."""
+    try:
+        yield
+    except ModelError as error:
+        if "Unrecognized configuration class" not in str(error.__cause__):
+            raise
+        raise ModelError(
+            f"{name} is a {config.model_type} model, of which there is none with the output layer that "
+            f"{auto_class} loads: give a model that was trained for this task."
+        ) from error
 
 
 @contextmanager

@@ -25,7 +25,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "fp8": ("accelerate",),
     "mxfp4": ("accelerate",),
 }
-"""What the formats need that were tried. Of others, transformers says what is missing."""
+"""What the formats need that were tried. Of others, transformers says what is missing"""
+MISLEADING = {"gptq": ("optimum", "gptqmodel")}
+"""What a format needs of which transformers says something else: of the second, that a name is not defined"""
 WAY_OUT = "Take its float weights, or a .gguf file of the model."
 
 
@@ -54,6 +56,12 @@ def prepare(config: Config, name: object) -> None:
     for package in PACKAGES.get(method, ()):
         if importlib.util.find_spec(package) is None:
             raise MissingExtra.needed(package.replace("_", "-"), "quantised")
+    lacking = [one for one in MISLEADING.get(method, ()) if importlib.util.find_spec(one) is None]
+    if lacking:
+        raise ModelError(
+            f"The weights of {name} are quantised ({method}), which transformers reads with "
+            f"{' and '.join(MISLEADING[method])}: pip install {' '.join(lacking)}. {WAY_OUT}"
+        )
     if method == "compressed-tensors":
         # Else they are unpacked when the whole model is first called, and stitching calls its parts.
         config.quantization_config["dequantize"] = True

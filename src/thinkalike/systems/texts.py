@@ -52,6 +52,13 @@ class Sequences:
     def lengths(self) -> Ints:
         return np.array([len(ids) for ids in self.ids], dtype=np.int64)
 
+    def having(self, token: int) -> Ints:
+        """Which rows have that token in them."""
+        row = np.repeat(np.arange(len(self.rows)), self.row_tokens.sizes)
+        begins = np.cumsum(self.lengths) - self.lengths
+        tokens = np.concatenate(self.ids)[begins[self.row_text[row]] + self.row_tokens.positions]
+        return np.unique(row[tokens == token])
+
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
@@ -126,7 +133,8 @@ class Reader:
         longest = 0 if self.windows is None else self.windows.length
         if self.max_length is not None and longest > self.max_length:
             raise InvalidInput(
-                f"Got window={longest}, but {self.name} reads at most {self.max_length} tokens."
+                f"Got window={longest}, but {self.name} reads at most {self.max_length} tokens: "
+                "give as many or fewer."
             )
         if not getattr(self.tokenizer, "is_fast", False):
             raise ModelError(
@@ -243,7 +251,9 @@ class Reader:
         if self.max_length is not None and n_tokens > self.max_length and self.windows is None:
             chat = " with the chat around it" if self.frame is not None else ""
             way_out = (
-                "shorten it" if self.frame is not None else f"shorten it, or use window={self.max_length}"
+                "shorten it"
+                if self.frame is not None
+                else f"shorten it, or use window={self.max_length} (--window {self.max_length})"
             )
             raise InvalidInput(
                 f"Sentence {name!r} has {n_tokens} tokens{chat}, but {self.name} reads at most "
