@@ -73,6 +73,19 @@ def test_pwcca_weighs_by_the_projection_of_x_on_its_canonical_variates(related_l
     assert MEASURES["pwcca"](X, Y) == pytest.approx(expected, abs=1e-9)
 
 
+def test_pwcca_of_layers_that_share_a_subspace_is_one_number() -> None:
+    """All correlations there are 1, so that their variates are those of no machine: X's own axes are taken."""
+    rng = np.random.default_rng(4)
+    shared = rng.normal(size=(60, 3))
+    X = np.hstack([shared @ rng.normal(size=(3, 4)), rng.normal(size=(60, 3))])
+    Y = np.hstack([shared @ rng.normal(size=(3, 4)), rng.normal(size=(60, 3))])
+    expected = MEASURES["pwcca"](X, Y)
+    turned = [Y @ np.linalg.qr(rng.normal(size=(7, 7)))[0] for _ in range(5)]
+    noisy = [Y + 1e-13 * rng.normal(size=Y.shape) for _ in range(5)]
+    for one in (*turned, *noisy):
+        assert MEASURES["pwcca"](X, one) == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("name", ["cca", "pwcca", "shape-0", "shape-0.5"])
 def test_too_few_items_for_the_directions_is_said_with_the_way_out(name: str) -> None:
     rng = np.random.default_rng(0)

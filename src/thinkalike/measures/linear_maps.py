@@ -17,6 +17,8 @@ from thinkalike.measures.inputs import Array, Vectors, at_least, centred
 
 # float32 activations carry no direction below this share of the largest; whitening would blow its noise up.
 RANK_TOLERANCE = 1e-6
+TIED = 1e-9
+"""Canonical correlations so close are equal: rounding turns their variates by more than 1e-7"""
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,17 @@ def pwcca(X: Basis, Y: Basis) -> float:
     """Canonical correlations weighted by how much of X each canonical variate h_i accounts for, in [0, 1].
 
     Weights ∝ Σ_j |h_i · x_j| over the units j of X: so not symmetric, and not blind to rotations of X.
-    Morcos et al. 2018.
+    Morcos et al. 2018. Where correlations are equal, as those of a shared subspace are, any rotation of its
+    variates is as good and would give other weights: we take the principal axes of X there.
     """
     room_for_both(X, Y, "pwcca")
     U, correlations, _ = linalg.svd(X.directions.T @ Y.directions, full_matrices=False)
-    weights = np.abs((X.directions @ U).T @ X.centred).sum(axis=1)
-    return float(np.average(np.minimum(correlations, 1.0), weights=weights))
+    accounted = (X.directions @ U).T @ X.centred
+    steps = np.flatnonzero(-np.diff(correlations) > TIED) + 1
+    for tied in np.split(np.arange(len(correlations)), steps):
+        _, sizes, axes = linalg.svd(accounted[tied], full_matrices=False)
+        accounted[tied] = sizes[:, None] * axes
+    return float(np.average(np.minimum(correlations, 1.0), weights=np.abs(accounted).sum(axis=1)))
 
 
 def eigenspace_overlap(X: Basis, Y: Basis) -> float:
