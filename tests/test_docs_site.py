@@ -221,7 +221,7 @@ def test_a_run_on_pretrained_models_has_a_page_of_its_own_before_the_others(
     (tmp_path / "planted-real" / "findings.json").write_text(json.dumps({**FOUND, "scale": "real"}), "utf-8")
     assert list(gallery.pages(tmp_path)) == ["planted-real", "planted"]
     page = gallery.page(RECIPE, tmp_path / "planted-real")
-    assert "# A planted recipe On pretrained models" in page
+    assert "# A planted recipe: pretrained" in page
     assert "thinkalike reproduce planted --scale real" in page
     overview = gallery.overview(tmp_path)
     assert overview.index("(planted-real/index.md)") < overview.index("(planted/index.md)")

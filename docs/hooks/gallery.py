@@ -176,7 +176,9 @@ def said_of_seeds(found: dict[str, Any]) -> str:
 
 
 def title_of(recipe: Any, folder: Path) -> str:
-    return f"{recipe.title} On pretrained models" if folder.name.endswith(REAL) else recipe.title
+    if not folder.name.endswith(REAL):
+        return str(recipe.title)
+    return f"{recipe.title} On pretrained models" if recipe.title.endswith("?") else f"{recipe.title}: pretrained"
 
 
 def _source(recipe: Any) -> str:
