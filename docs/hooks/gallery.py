@@ -178,7 +178,8 @@ def said_of_seeds(found: dict[str, Any]) -> str:
 def title_of(recipe: Any, folder: Path) -> str:
     if not folder.name.endswith(REAL):
         return str(recipe.title)
-    return f"{recipe.title} On pretrained models" if recipe.title.endswith("?") else f"{recipe.title}: pretrained"
+    end = " On pretrained models" if recipe.title.endswith("?") else ": pretrained"
+    return f"{recipe.title}{end}"
 
 
 def _source(recipe: Any) -> str:

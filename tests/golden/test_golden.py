@@ -35,7 +35,7 @@ CHANGED = {
     "compare/word_maps": Change(ENGINE, 1e-8),
     "profile/*/ceiling": Change(ENGINE, 1e-6),
     "measures/pwcca": Change(
-        "variates of equal correlations, here three of 1, were what the machine made of them; now X's own axes",
+        "variates of equal correlations, here three of 1, were what the machine made them; now X's axes",
         0.05,
     ),
     "mlem/interactions/weights": Change("a full W to machine precision; the largest weight is 15,468", 2e-5),

@@ -74,7 +74,7 @@ def test_pwcca_weighs_by_the_projection_of_x_on_its_canonical_variates(related_l
 
 
 def test_pwcca_of_layers_that_share_a_subspace_is_one_number() -> None:
-    """All correlations there are 1, so that their variates are those of no machine: X's own axes are taken."""
+    """All correlations there are 1, so variates would be what the machine makes them: X's axes are taken."""
     rng = np.random.default_rng(4)
     shared = rng.normal(size=(60, 3))
     X = np.hstack([shared @ rng.normal(size=(3, 4)), rng.normal(size=(60, 3))])
