@@ -28,6 +28,7 @@ from benchmarks.calibration import (
     geometry,
     group_means,
     group_taus,
+    interactions,
     populations,
     stitching,
     structure,
@@ -46,6 +47,7 @@ SIMULATIONS = {
     **group_taus.SIMULATIONS,
     **stitching.SIMULATIONS,
     **populations.SIMULATIONS,
+    **interactions.SIMULATIONS,
     **changes.SIMULATIONS,
 }
 RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"

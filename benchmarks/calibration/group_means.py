@@ -1,8 +1,8 @@
-"""Claims on means within and between groups of models: do their ranges hold those of very many models?"""
+"""Claims on groups of models: do ranges of means and of separations hold those of very many models?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations_with_replacement
 
@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from benchmarks.calibration.claims import Claim, Simulation, error_of_sets
 from benchmarks.calibration.structure import Floats, Generator, centred
+from thinkalike.inference.groups import compare_groups
 from thinkalike.inference.over_models import mean_over_pairs
 
 COVERAGE = (0.92, 0.98)
@@ -27,13 +28,17 @@ class Scattered:
     """Degrees of freedom of Student's t that places are drawn from; None: normal"""
     far: bool = False
     """Whether every model shifts all its distances by an exponential effect of its own"""
+    apart: float = 2.0
+    """From the centre of a group to that of another"""
+    squared: bool = False
+    """Whether means are of squared distances"""
 
     def distances(self, rng: Generator, sizes: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Between models of groups of these sizes; and the group of each."""
         codes = np.repeat(np.arange(len(sizes)), sizes)
         shape = (len(codes), self.d)
         X = rng.normal(size=shape) if self.tails is None else rng.standard_t(self.tails, size=shape)
-        between = squareform(pdist(X * np.array(self.spread)[codes][:, None] + centred(codes, 2.0, self.d)))
+        between = squareform(pdist(X * np.array(self.spread)[codes][:, None] + centred(codes, self.apart, self.d)))
         effect = rng.exponential(size=len(codes)) if self.far else np.zeros(len(codes))
         return between + effect[:, None] + effect, codes
 
@@ -41,10 +46,19 @@ class Scattered:
         """(n_groups, n_groups) means over pairs of different models."""
         values, codes = self.distances(rng, (n,) * len(self.sizes))
         np.fill_diagonal(values, 0.0)
+        if self.squared:
+            values **= 2
         groups = np.eye(len(self.sizes))[codes]
         counts = np.outer(groups.sum(axis=0), groups.sum(axis=0)) - np.diag(groups.sum(axis=0))
         means: Floats = (groups.T @ values @ groups) / counts
         return means
+
+    def true_separation(self, rng: Generator) -> float:
+        """√ of the mean square between groups − √ of that within them, all groups counting alike."""
+        squares = replace(self, squared=True).truth(rng)
+        k = len(self.sizes)
+        within = squares.trace() / k
+        return float(np.sqrt((squares.sum() - squares.trace()) / (k * (k - 1))) - np.sqrt(within))
 
 
 SCATTERED = {
@@ -84,7 +98,39 @@ def means_of_groups(n: int, seed: int, *, about: Scattered, world: str) -> list[
     ]
 
 
+APART = {
+    f"{name}, centres {apart} apart": replace(SCATTERED[name], apart=apart)
+    for name, apart in (
+        ("4 + 8 models, 3 dimensions, heavy tails (t of 4 degrees)", 3.0),
+        ("6 + 6 models, each far from all or near to all, skewed", 0.0),
+        ("6 + 6 models, each far from all or near to all, skewed", 2.0),
+        ("3 + 20 models, the few thrice as spread", 2.0),
+        ("12 + 25 models, 20 dimensions", 1.0),
+        ("12 + 25 models, 20 dimensions", 4.0),
+        ("5 + 5 + 5 models, once, twice and thrice as spread", 0.0),
+        ("5 + 5 + 5 models, once, twice and thrice as spread", 3.0),
+    )
+}
+
+
+def separation_of_groups(n: int, seed: int, *, about: Scattered, world: str) -> Claim:
+    """Does the range of the separation hold that of very many models?"""
+    rng = np.random.default_rng(seed)
+    truth = np.mean([about.true_separation(rng) for _ in range(5)])
+    held = []
+    for _ in range(n):
+        distances, codes = about.distances(rng, about.sizes)
+        np.fill_diagonal(distances, 0.0)
+        row = compare_groups(distances, list(codes), n_permutations=199).separation.iloc[0]
+        held.append(row["low"] <= truth <= row["high"])
+    return Claim("95 % range of a separation", world, *COVERAGE, found=float(np.mean(held)), n=n)
+
+
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    "groups-separation": (
+        {world: partial(separation_of_groups, about=about, world=world) for world, about in APART.items()},
+        1000,
+    ),
     "groups-means": (
         {world: partial(means_of_groups, about=about, world=world) for world, about in SCATTERED.items()},
         4000,

@@ -292,7 +292,47 @@ def profile_coverage(n_draws: int, seed: int) -> list[Claim]:
     return claims
 
 
+DIFFERENCES = {
+    "rsa, both have half of the space": ("rsa", 0.5, 0.5),
+    "rsa, one has more of the space": ("rsa", 0.7, 0.3),
+    "cka, both have half of the space": ("cka", 0.5, 0.5),
+    "cka, one has more of the space": ("cka", 0.7, 0.3),
+}
+"""Measure, and the share of the space that each of two models has"""
+
+
+def differences(n_draws: int, seed: int, *, world: str) -> list[Claim]:
+    """95 % ranges of by how much one layer scores higher than another; and its p where both score alike.
+
+    The truth is the mean over all draws: what such subjects and items give on average.
+    """
+    measure, *related = DIFFERENCES[world]
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[np.ndarray]] = {"subjects": [], "items": [], "both": []}
+    for _ in range(n_draws):
+        shared = rng.normal(size=(ITEMS, SPACE))
+        layers = {
+            name: np.sqrt(share) * shared + np.sqrt(1 - share) * rng.normal(size=shared.shape)
+            for name, share in zip(("one", "other"), related, strict=True)
+        }
+        made = ta.compare_with_group(subjects_of(rng, shared), layers, measure=measure, permutations=19)
+        for over, kept in found.items():
+            row = made.difference(("one", "one"), ("other", "other"), over=over).iloc[0]
+            kept.append(row[["difference", "low", "high", "p"]].to_numpy(float))
+    claims = []
+    for over, rows in found.items():
+        difference, low, high, p = np.array(rows).T
+        truth = difference.mean()
+        held, small = float(((low <= truth) & (truth <= high)).mean()), float((p <= 0.05).mean())
+        goals = ((0.92, 0.98), (0.03, 0.07)) if over == "both" else ((0.0, 1.0), (0.0, 1.0))
+        claims.append(Claim(f"95 % range over {over} of a difference", world, *goals[0], held, n_draws))
+        if related[0] == related[1]:
+            claims.append(Claim(f"p ≤ 0.05 of no difference, over {over}", world, *goals[1], small, n_draws))
+    return claims
+
+
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
+    "subjects-difference": ({name: partial(differences, world=name) for name in DIFFERENCES}, 400),
     "subjects-level": (level, 1600),
     "subjects-level-of-others": ({name: partial(level_of, measure=name) for name in CHANCE_IS_NOT_0}, 400),
     "subjects-level-by-features": (
