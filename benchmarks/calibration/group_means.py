@@ -38,7 +38,8 @@ class Scattered:
         codes = np.repeat(np.arange(len(sizes)), sizes)
         shape = (len(codes), self.d)
         X = rng.normal(size=shape) if self.tails is None else rng.standard_t(self.tails, size=shape)
-        between = squareform(pdist(X * np.array(self.spread)[codes][:, None] + centred(codes, self.apart, self.d)))
+        places = X * np.array(self.spread)[codes][:, None] + centred(codes, self.apart, self.d)
+        between = squareform(pdist(places))
         effect = rng.exponential(size=len(codes)) if self.far else np.zeros(len(codes))
         return between + effect[:, None] + effect, codes
 
@@ -134,6 +135,6 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "groups-means": (
         {world: partial(means_of_groups, about=about, world=world) for world, about in SCATTERED.items()},
         4000,
-    )
+    ),
 }
 """Name → the simulation, and the draws of a full run"""

@@ -41,7 +41,8 @@ def whether_needed(n: int, seed: int, *, about: Acting, world: str) -> list[Clai
     rng = np.random.default_rng(seed)
     held, systems, needless = [], [], []
     for system in range(SYSTEMS):
-        population = World(shown(about.kind, about.population, seed + system), interactions=about.interactions)
+        stimuli = shown(about.kind, about.population, seed + system)
+        population = World(stimuli, interactions=about.interactions)
         strengths = draw_strengths(rng, "log-normal", len(population.codes))
         X = population.layer(rng, strengths)
         found = []
@@ -59,8 +60,8 @@ def whether_needed(n: int, seed: int, *, about: Acting, world: str) -> list[Clai
     error = error_of_sets(held, systems)
     told = [Claim("95 % range of what interactions add", world, 0.92, 0.98, float(np.mean(held)), n, error)]
     if needless:
-        share = float(np.mean(needless))
-        told.append(Claim("interactions said to be needed that are not", world, 0.0, 0.05, share, len(needless)))
+        name = "interactions said to be needed that are not"
+        told.append(Claim(name, world, 0.0, 0.05, float(np.mean(needless)), len(needless)))
     return told
 
 
