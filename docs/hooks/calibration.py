@@ -14,7 +14,7 @@ REST = "rest"
 SUMMARY = "summary"
 MISSED = "missed"
 FAMILIES = {
-    "τ_w and features": ("features-",),
+    "τ_w and features": ("features-", "interactions-"),
     "geometric measures (RSA, CKA)": ("ranges-", "null-"),
     "the share that features explain": ("share-",),
     "agreement of two matrices": ("agreement-",),

@@ -50,7 +50,9 @@ def test_what_moves_with_the_number_of_items_has_no_range() -> None:
         "rsa",
         "rsa-pearson",
         "rsa-cosine",
+        "rsa-cosine-pearson",
         "rsa-correlation",
+        "rsa-correlation-pearson",
     ]
 
 

@@ -44,7 +44,15 @@ class LeftOut(NamedTuple):
     whole_explained: Floats | None = None
 
 
-SIMULATED = ("cka", "rsa", "rsa-pearson", "rsa-cosine", "rsa-correlation")
+SIMULATED = (
+    "cka",
+    "rsa",
+    "rsa-pearson",
+    "rsa-cosine",
+    "rsa-cosine-pearson",
+    "rsa-correlation",
+    "rsa-correlation-pearson",
+)
 """Measures whose ranges simulations hold to what they say: docs/certainty.md"""
 
 
@@ -54,7 +62,7 @@ def has_range(measure: str) -> bool:
     Not for the others: they move with the number of items (the fewer for the units of a layer, the more alike
     unrelated layers are by CCA, regression or Procrustes), so no range around them holds a number of the
     systems. For Kendall's τ, leaving out costs too much; ranges of CKA with a Gaussian kernel held too rarely
-    in simulations, for few items tell how wide the kernel should be. Other forms of RSA are not simulated.
+    in simulations, for few items tell how wide the kernel should be. The rest is not simulated.
     """
     return measure in SIMULATED
 
