@@ -92,7 +92,7 @@ class Measure:
     ...     compare=lambda x, y: np.corrcoef(x, y)[0, 1],
     ...     kind="similarity",
     ...     range=(-1.0, 1.0),
-    ...     invariances=frozenset({"scale"}),
+    ...     invariances=frozenset({"scale", "permutation"}),
     ...     cost="nd",
     ...     reference="one's own",
     ...     question="Are the same items loud?",

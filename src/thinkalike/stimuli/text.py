@@ -120,7 +120,7 @@ def pack(
             f"The text has {n_tokens} tokens, fewer than one chunk of {body}: "
             "give a longer text or a smaller length, or keep the rest with partial=True."
         )
-    # Only so that `ids` can be read as text: a model is given its own filling (`systems.calling.arguments`).
+    # Only so that `ids` can be read as text: a model is given its own padding (`systems.calling.arguments`).
     chunks = _chunks(ids, n_chunks, body, fill=_padding_token(tokenizer))
     of = _chunks(owners, n_chunks, body, fill=PADDING)
     if head is not None:

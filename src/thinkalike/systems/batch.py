@@ -18,16 +18,16 @@ Document = str | tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Sequences of tokens, and which places are filling.
+    """Sequences of tokens, and which places are padding.
 
-    What stands in the filling does not matter: a model is called with its own padding token there
+    What stands in the padding does not matter: a model is called with its own padding token there
     (`systems.calling`).
 
     Attributes
     ----------
     ids : (n_sequences, longest)
     mask : (n_sequences, longest)
-        True for tokens, False for filling.
+        True for tokens, False for padding.
     segments : (n_sequences, longest), optional
         0 or 1: which text of a pair a token is of.
 
@@ -53,7 +53,7 @@ class Batch:
         """Sequences of unequal length; as wide as the longest, or `width`."""
         lengths = np.array([len(one) for one in sequences], dtype=np.int64)
         mask = np.arange(width or lengths.max(initial=0)) < lengths[:, None]
-        return cls(_filled(sequences, mask), mask, None if segments is None else _filled(segments, mask))
+        return cls(_padded(sequences, mask), mask, None if segments is None else _padded(segments, mask))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,8 +103,8 @@ def tokenise(
     return Batch.of(encoded["input_ids"], segments=encoded["token_type_ids"] if pairs else None, width=width)
 
 
-def _filled(sequences: Sequence[npt.ArrayLike], mask: Bools) -> Ints:
-    filled = np.zeros(mask.shape, dtype=np.int64)
+def _padded(sequences: Sequence[npt.ArrayLike], mask: Bools) -> Ints:
+    padded = np.zeros(mask.shape, dtype=np.int64)
     if len(sequences):
-        filled[mask] = np.concatenate([np.asarray(one, dtype=np.int64) for one in sequences])
-    return filled
+        padded[mask] = np.concatenate([np.asarray(one, dtype=np.int64) for one in sequences])
+    return padded

@@ -30,7 +30,7 @@ from thinkalike.types import Config
 def arguments(stack: Stack, batch: Batch, model: nn.Module | None = None) -> dict[str, object]:
     """What `model` (the body of `stack` if not given) is called with for a batch, on its device.
 
-    Filling is the model's own padding token. The decoder beside an encoder reads a start token and then the
+    Padding is the model's own token for it. The decoder beside an encoder reads a start token and then the
     text that the encoder reads.
     """
     check_tokens(stack, batch.ids)
@@ -111,7 +111,7 @@ class Reading:
     positions : (n_rows, most)
         Places in the flattened batch.
     counted : (n_rows, most)
-        Which of them count; the others are filling.
+        Which of them count; the others are padding.
     """
 
     batch: Batch
