@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,32 @@ def test_all_pairs_are_those_of_the_measure(layers: list[np.ndarray], biased: bo
     expected = [[MEASURES[name](X, Y) for Y in layers] for X in layers]
     np.testing.assert_allclose(found, expected, atol=1e-10)
     assert without is None
-    assert read.times == 4 + 2  # two are held, and the others read; then the others
+    assert read.times == 1 + 4 + 2  # how large they are; two are held, and the others read; then the others
+
+
+class Fresh(Read):
+    """Reads a layer anew each time, and counts how many of these are still there."""
+
+    def __init__(self, layers: list[np.ndarray]) -> None:
+        super().__init__(layers)
+        self.now = self.most = 0
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        made = super().__getitem__(place).copy()
+        self.now += 1
+        self.most = max(self.most, self.now)
+        weakref.finalize(made, self._gone)
+        return made
+
+    def _gone(self) -> None:
+        self.now -= 1
+
+
+def test_what_was_held_is_let_go_before_the_next_are_read(layers: list[np.ndarray]) -> None:
+    read = Fresh([*layers, *layers])
+    large_cka.large_cka(read, list("abcdefgh"))
+    assert read.most == 2 + 2  # two are held, one is beside them, and one is being read
+    assert read.now == 0
 
 
 def test_without_each_part_is_the_measure_of_what_stays(layers: list[np.ndarray]) -> None:

@@ -8,10 +8,9 @@ P = Σ_g P_g, μ and ν the means of what stays, C = P − P_g − n μνᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -59,26 +58,23 @@ def large_cka(
     without : (n_parts, n_layers, n_layers); None for no parts
     """
     n_layers = len(layers)
-    cut: _Cut | None = None
-    products: Array = np.empty(0)
+    first = as_layer(layers[0], names[0])
+    cut, at_once = _Cut.of(len(first), part), max(1, HELD // first.nbytes)
+    del first
+    products = np.zeros((len(cut.edges), n_layers, n_layers))
     sides: dict[int, _Side] = {}
-    for held, rest in _rounds(layers, names):
-        if cut is None:
-            cut = _Cut.of(len(held[0][1]), part)
-            products = np.zeros((len(cut.edges), n_layers, n_layers))
-        own = [(k, _opened(cut, k, X, names, sides)) for k, X in held]
-        for k, X in chain(held, rest):
-            other = _opened(cut, k, X, names, sides)
-            pairs = [(first, one) for first, one in own if first <= k]
-            found = stream_in_order(
-                partial(_product, cut, other=other, biased=biased),
-                [one for _, one in pairs],
-                description=f"CKA: {names[k]}",
-                threads=cores(),
-            )
-            for (first, _), values in zip(pairs, found, strict=True):
-                products[:, first, k] = products[:, k, first] = values
-    assert cut is not None
+
+    def opened(k: int) -> _Open:
+        X = as_layer(layers[k], names[k])
+        if k not in sides:
+            at_least(4, X, names[k])
+            sides[k] = _side(cut, X, names[k])
+        return _Open(X, sides[k])
+
+    for start in range(0, n_layers, at_once):
+        held = range(start, min(start + at_once, n_layers))
+        for (one, other), found in _meetings(held, names, opened, partial(_product, cut, biased=biased)):
+            products[:, one, other] = products[:, other, one] = found
     n = cut.n_items
     whole = normalised(products[0] / ((n - 1) ** 2 if biased else n * (n - 3)), n)
     if part is None:
@@ -87,19 +83,27 @@ def large_cka(
     return whole, products[1:] / (size[:, :, None] * size[:, None, :])
 
 
-def _rounds(
-    layers: Sequence[npt.ArrayLike], names: Sequence[str]
-) -> Iterator[tuple[list[tuple[int, Vectors]], Iterator[tuple[int, Vectors]]]]:
-    """Some layers to be held, and then all that follow them, one by one; so that all pairs meet."""
-    first = 0
-    while first < len(layers):
-        held = [(first, as_layer(layers[first], names[first]))]
-        at_once = max(1, HELD // held[0][1].nbytes)
-        held += [
-            (k, as_layer(layers[k], names[k])) for k in range(first + 1, min(first + at_once, len(layers)))
-        ]
-        first += len(held)
-        yield held, ((k, as_layer(layers[k], names[k])) for k in range(first, len(layers)))
+def _meetings(
+    held: range,
+    names: Sequence[str],
+    opened: Callable[[int], _Open],
+    product: Callable[[_Open, _Open], Array],
+) -> Iterator[tuple[tuple[int, int], Array]]:
+    """Layers that are held with one another and with each that follows, which is read and let go.
+
+    What is held is let go at the end, before the next are read: twice as much would have no room.
+    """
+    own = {k: opened(k) for k in held}
+    for k in range(held.start, len(names)):
+        other = own[k] if k in own else opened(k)
+        some = [one for one in held if one <= k]
+        found = stream_in_order(
+            partial(product, other),
+            [own[one] for one in some],
+            description=f"CKA: {names[k]}",
+            threads=cores(),
+        )
+        yield from zip([(one, k) for one in some], found, strict=True)
 
 
 @dataclass(frozen=True)
@@ -162,13 +166,6 @@ class _Open:
         return Z
 
 
-def _opened(cut: _Cut, k: int, X: Vectors, names: Sequence[str], sides: dict[int, _Side]) -> _Open:
-    if k not in sides:
-        at_least(4, X, names[k])
-        sides[k] = _side(cut, X, names[k])
-    return _Open(X, sides[k])
-
-
 def _side(cut: _Cut, X: Vectors, name: str) -> _Side:
     n, everyone = cut.n_items, np.arange(cut.n_items)
     centre: Array = X.mean(axis=0, dtype=np.float64)
@@ -196,7 +193,7 @@ def _side(cut: _Cut, X: Vectors, name: str) -> _Side:
     return _Side(centre, float(scale), means, norms)
 
 
-def _product(cut: _Cut, one: _Open, *, other: _Open, biased: bool) -> Array:
+def _product(cut: _Cut, other: _Open, one: _Open, *, biased: bool) -> Array:
     """Σ Ã∘B̃ of two layers: of all items, and without each part."""
     shape = one.X.shape[1], other.X.shape[1]
     by_part = []
