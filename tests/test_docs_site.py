@@ -194,14 +194,16 @@ def test_a_verdict_that_another_seed_does_not_share_is_undecided(gallery: Any, t
     assert '<span class="verdict differs">differs</span> 0' in gallery.overview(tmp_path)
 
 
-def test_a_seed_that_could_not_test_a_claim_leaves_its_verdict(gallery: Any, tmp_path: Path) -> None:
+def test_a_verdict_that_another_seed_could_not_test_is_undecided(gallery: Any, tmp_path: Path) -> None:
     folder = tmp_path / "planted"
     folder.mkdir()
     (folder / "findings.json").write_text(json.dumps(FOUND), encoding="utf-8")
     claims = [statement["paper"] for statement in FOUND["statements"]]  # type: ignore[index]
-    other = {"seed": 1, "verdicts": {claims[0]: "cannot be tested", claims[1]: "differs"}}
+    verdicts = {claims[0]: "cannot be tested", claims[1]: "differs"}
+    other = {"seed": 1, "processor_seconds": 1800.0, "verdicts": verdicts}
     (folder / "verdicts-seed1.json").write_text(json.dumps(other), encoding="utf-8")
-    assert [s["verdict"] for s in gallery.settled(folder)["statements"]] == ["agrees", "differs"]
+    assert [s["verdict"] for s in gallery.settled(folder)["statements"]] == ["undecided", "differs"]
+    assert "of processor time; with seed 1, in 30 min. To run it again:" in gallery.page(RECIPE, folder)
 
 
 def test_files_that_a_run_was_given_are_part_of_its_command(gallery: Any, tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def page(recipe: Any, folder: Path) -> str:
     if found is None:
         return "\n\n".join([*head, "This recipe has not been run at nano scale yet. To run it:", command])
     took = _duration(found["processor_seconds"])
-    about = f"At {found['scale']} scale, in {took} of processor time. To run it again:"
+    others = "".join(f"; with seed {seed}, in {_duration(s)}" for seed, s in found["seeds"].items() if s)
+    about = f"At {found['scale']} scale, in {took} of processor time{others}. To run it again:"
     older = [] if any(s.get("rule") for s in found["statements"]) else [OLDER]
     parts = [
         *head,
@@ -140,27 +141,29 @@ def _changed(recipe: Any, found: dict[str, Any] | None) -> str:
 def settled(folder: Path) -> dict[str, Any] | None:
     """What a run found, with the verdicts that runs with other seeds share, and what each of them says.
 
-    A verdict that another seed does not share is undecided, whatever the run itself would have said.
+    A verdict that another seed does not share is undecided, whatever the run itself would have said; also one
+    that could not be tested there.
     """
     found = read(folder)
     if found is None:
         return None
-    others = other_seeds(folder)
+    others = {one["seed"]: one for one in other_seeds(folder)}
     for statement in found["statements"]:
         own = statement["verdict"]
         said = {found["settings"].get("seed", 0): own}
-        said |= {seed: verdicts[statement["paper"]] for seed, verdicts in others.items()}
-        if set(said.values()) - {own, UNTESTED}:
+        said |= {seed: one["verdicts"][statement["paper"]] for seed, one in others.items()}
+        if set(said.values()) - {own}:
             statement["verdict"] = "undecided"
         statement["by seed"] = said if len(set(said.values())) > 1 else {}
     counts = Counter(statement["verdict"] for statement in found["statements"])
-    return found | {"verdicts": {verdict: counts[verdict] for verdict in BADGES}, "seeds": list(others)}
+    took = {seed: one.get("processor_seconds") for seed, one in others.items()}
+    return found | {"verdicts": {verdict: counts[verdict] for verdict in BADGES}, "seeds": took}
 
 
-def other_seeds(folder: Path) -> dict[int, dict[str, str]]:
-    """Seed → the verdict of every statement, of further runs."""
+def other_seeds(folder: Path) -> list[dict[str, Any]]:
+    """Of further runs, by seed: the seed, what it took, and the verdict of every statement."""
     found = (json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("verdicts-seed*.json"))
-    return {one["seed"]: one["verdicts"] for one in sorted(found, key=lambda one: one["seed"])}
+    return sorted(found, key=lambda one: one["seed"])
 
 
 def said_of_seeds(found: dict[str, Any]) -> str:

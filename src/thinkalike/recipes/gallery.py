@@ -33,7 +33,8 @@ def fill(run: Path, gallery: Path = GALLERY) -> Path:
     place = gallery / (found["recipe"] if found["scale"] == "nano" else f"{found['recipe']}-{found['scale']}")
     if seed := found["settings"].get("seed"):
         verdicts = {statement["paper"]: statement["verdict"] for statement in found["statements"]}
-        write_json({"seed": seed, "verdicts": verdicts}, place / f"verdicts-seed{seed}.json")
+        about = {"seed": seed, "processor_seconds": found["processor_seconds"], "verdicts": verdicts}
+        write_json(about, place / f"verdicts-seed{seed}.json")
         return place
     with new_folder(place) as part:
         shutil.copy(run / FINDINGS, part / FINDINGS)
