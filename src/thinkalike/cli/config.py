@@ -132,7 +132,7 @@ def _read(file: Path) -> Json:
         ) from None
 
 
-def _taken(context: typer.Context, parameter: click.Parameter, value: Value, file: Path) -> None:
+def _taken(context: Any, parameter: click.Parameter, value: Value, file: Path) -> None:
     """The option itself says whether a value is of its kind and in its range, but not where it came from."""
     try:
         parameter.process_value(context, value)
