@@ -102,7 +102,11 @@ def is_heard() -> bool:
 def say(text: str) -> None:
     """One line on a terminal or in a notebook, and for whoever listens to the logger `thinkalike`."""
     LOGGER.info(text)
-    if in_notebook() or sys.stderr.isatty():
+    if in_notebook():  # not on stderr, which notebooks paint as an error
+        from IPython.display import HTML, display
+
+        display(HTML(f"<small>{escape(text)}</small>"))
+    elif sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
 
 

@@ -17,6 +17,8 @@ from thinkalike.charts.heatmap import feature_correlations, similarity_matrix
 from thinkalike.charts.map_charts import layer_map, system_map, word_map
 from thinkalike.charts.pair import contribution_bars, importance_scatter
 from thinkalike.charts.profile_charts import importance_profile, score_profile
+from thinkalike.charts.range_charts import ranges
+from thinkalike.charts.subject_charts import scores_of_models
 from thinkalike.charts.theme import DARK, LIGHT, Theme, themed
 
 FEATURES = ("part of speech", "tense", "number")
@@ -280,6 +282,35 @@ def test_the_number_of_a_long_bar_stands_within_it() -> None:
     svg = drawn(contribution_bars(data, features=["tense"], domain=(-0.1, 1.02)))
     anchors = dict(re.findall(r'text-anchor="(start|end)"[^>]*>(\+\d\.\d\d)<', svg))
     assert anchors == {"start": "+0.20", "end": "+1.00"}
+
+
+def test_a_part_that_rounds_to_0_has_no_sign() -> None:
+    data = pd.DataFrame(
+        {"feature": [*FEATURES, "weighted τ"], "contribution": [-0.004, 0.004, -0.006, -0.01]}
+    )
+    shown = texts(drawn(contribution_bars(data, features=FEATURES, domain=(-0.1, 1.02))))
+    assert [text for text in shown if re.fullmatch(r"[+−]?0\.\d\d", text)] == [
+        "0.00",
+        "0.00",
+        "−0.01",
+        "−0.01",
+    ]
+
+
+def test_a_line_at_0_crosses_every_range() -> None:
+    data = pd.DataFrame({"name": ["a", "b"], "value": [0.1, 0.4], "low": [0.0, 0.3], "high": [0.2, 0.5]})
+    chart = ranges(data, label="importance").to_dict()
+    assert all(all(one.values()) for one in (layer["encoding"] for layer in chart["layer"]))  # none is empty
+    assert "0.0" in texts(drawn(ranges(data, label="importance")))
+
+
+def test_few_models_stand_apart_and_their_names_are_whole() -> None:
+    names = ["sees categories:sees categories", "sees colours:sees colours"]
+    data = pd.DataFrame({"model": names, "score": [0.4, 0.0], "low": [0.3, -0.1], "high": [0.5, 0.1]})
+    data = data.assign(chance=0.0, ceiling_lower=0.5, ceiling_upper=0.6, q_both=0.1)
+    chart = scores_of_models(data, subjects=data[["model", "score"]], models=names, label="rsa")
+    assert set(names) <= set(texts(drawn(chart)))
+    assert chart.to_dict()["width"] == 160
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -13,9 +13,10 @@ NAMES = [f"model-{k}" for k in range(15)]
 FONT = 10.0
 
 
-def box(middle: tuple[float, float], name: str) -> tuple[float, float, float, float]:
-    wide, high = LETTER * FONT * len(name), LINE * FONT
-    return middle[0] - wide / 2, middle[1] - high / 2, middle[0] + wide / 2, middle[1] + high / 2
+def box(place: tuple[float, float, str], name: str) -> tuple[float, float, float, float]:
+    (x, y, align), wide, high = place, LETTER * FONT * len(name), LINE * FONT
+    left = x - wide * {"left": 0, "center": 0.5, "right": 1}[align]
+    return left, y - high / 2, left + wide, y + high / 2
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -33,9 +34,12 @@ def test_none_lies_on_another_or_on_a_point(seed: int) -> None:
 
 
 def test_a_name_stands_right_of_a_point_that_is_alone() -> None:
-    assert beside(np.array([[100.0, 50.0]]), ["abc"], width=420, font_size=FONT) == [
-        (100 + 6 + 3 + LETTER * FONT * 3 / 2, 50.0)
-    ]
+    assert beside(np.array([[100.0, 50.0]]), ["abc"], width=420, font_size=FONT) == [(109.0, 50.0, "left")]
+
+
+def test_a_name_never_reaches_its_point_however_wide_the_font() -> None:
+    (place,) = beside(np.array([[400.0, 50.0]]), ["a long name"], width=420, font_size=FONT)
+    assert place == (391.0, 50.0, "right")  # it grows away from the point
 
 
 def test_what_has_no_room_has_no_place() -> None:

@@ -34,7 +34,7 @@ def outputs() -> list[list[Any]]:
         "from thinkalike.comparison.cautions import Caution, tell\n"
         "tell([Caution('low-score', 'a < b: little.'), Caution('few-features', 'Few.')])\ntell([])"
     )
-    return run(FIRST, CHART, working, telling)
+    return run(FIRST, CHART, working, telling, "from thinkalike.progress import say\nsay('5 layers < 10 s')")
 
 
 def bar(name: str = "a") -> alt.Chart:
@@ -64,6 +64,12 @@ def test_cautions_are_one_quiet_box(outputs: list[list[Any]]) -> None:
     (box,) = outputs[3]
     assert "To keep in mind (2)" in box["data"]["text/html"]
     assert "<li>a &lt; b: little.</li><li>Few.</li>" in box["data"]["text/html"]
+
+
+def test_what_is_said_on_the_way_does_not_look_like_an_error(outputs: list[list[Any]]) -> None:
+    (line,) = outputs[4]
+    assert line["output_type"] == "display_data"  # on stderr it would be painted red
+    assert "5 layers &lt; 10 s" in line["data"]["text/html"]
 
 
 def test_a_name_cannot_end_the_script() -> None:

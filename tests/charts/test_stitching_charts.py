@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 import pytest
+import vl_convert
 
 from thinkalike.charts.stitching import FLOOR, learning_curves, penalty_lines, penalty_matrix
 from thinkalike.charts.theme import THEMES, themed
@@ -29,6 +30,16 @@ def test_lines(theme, relative):
     assert color["domain"] == series
     assert color["range"][2] == theme.muted
     assert len(set(color["range"])) == 3
+
+
+def test_shapes_in_the_legend_are_whole():
+    series = list(dict.fromkeys(LINES["series"]))
+    chart = penalty_lines(LINES, series=series, quiet=[FLOOR], label="penalty")
+    (legend,) = vl_convert.vegalite_to_vega(chart.to_dict())["legends"]
+    assert "strokeDash" not in legend  # it would cut pieces out of their outlines
+    assert (
+        vl_convert.vegalite_to_svg(chart.to_dict()).count('stroke-dasharray="5,3"') == 1
+    )  # the line of the floor
 
 
 @pytest.mark.parametrize(
@@ -56,6 +67,7 @@ def test_matrix(options, first):
 
 
 def test_curves():
+    """The keys of the colours are full, though the lines of the fit are faint."""
     data = pd.DataFrame(
         {
             "step": [0, 100, 100],
@@ -65,6 +77,7 @@ def test_curves():
         }
     )
     spec = learning_curves(data, series=["1 → 1"]).to_dict()
+    assert spec["layer"][0]["encoding"]["color"]["legend"] == {"symbolOpacity": 1}
     assert [layer["transform"][0]["filter"] for layer in spec["layer"]] == [
         "datum.split === 'train'",
         "datum.split === 'validation'",

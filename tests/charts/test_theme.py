@@ -7,7 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thinkalike.charts.theme import DARK, LIGHT, SHAPES, Theme, config, counterparts, get_theme, themed
+from thinkalike.charts.theme import (
+    DARK,
+    LIGHT,
+    SHAPES,
+    Theme,
+    config,
+    counterparts,
+    get_theme,
+    shapes,
+    themed,
+)
 from thinkalike.errors import UnknownName
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -132,6 +142,12 @@ def test_features_past_the_palette_are_grey() -> None:
 def test_systems_past_the_palette_begin_again() -> None:
     assert len(SHAPES) == len(LIGHT.systems)
     assert LIGHT.system_colors(7)[6] == LIGHT.systems[0]
+
+
+def test_no_two_systems_share_colour_and_shape() -> None:
+    signs = list(zip(LIGHT.system_colors(36), shapes(36), strict=True))
+    assert len(set(signs)) == 36
+    assert tuple(shapes(6)) == SHAPES
 
 
 def test_levels_past_the_palette_are_grey() -> None:

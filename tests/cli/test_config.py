@@ -81,7 +81,14 @@ def tiny_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, lis
         ("sentenses = 3", ["stimuli"], "Did you mean 'sentences'?"),
         ("sentences 3", ["stimuli"], "is no TOML file of options"),
         ("\x00", ["stimuli"], "is no TOML file of options"),
-        ("sentences = 'many'", ["stimuli"], "unable to parse string as an integer"),
+        ("sentences = 'many'", ["stimuli"], "bad.toml: sentences is 'many'. "),
+        ("sentences = -4", ["stimuli"], "bad.toml: sentences is -4. "),
+        (
+            "[stimuli]\nsentences = 4",
+            ["stimuli"],
+            "has a section [stimuli], and options of `thinkalike stimuli`",
+        ),
+        ("pair = ['a:1']", ["report", "."], "bad.toml: pair is ['a:1']. "),
         ("sentences = true", ["stimuli"], "sentences is True, and a word or number was expected"),
         ("sentences = [3, 4]", ["stimuli"], "sentences is [3, 4], and a word or number was expected"),
         ("sentences = 2026-01-01", ["stimuli"], "and a word or number was expected"),
@@ -120,6 +127,13 @@ def test_it_may_stand_anywhere() -> None:
 def test_it_stands_once(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == 2
     assert f"--config takes one TOML file of options, and {told}" in capsys.readouterr().err
+
+
+def test_an_option_of_two_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text("pair = ['a:1', 'b:2']", encoding="utf-8")
+    assert run(["report", str(tmp_path), "--config", str(file)]) == 2
+    assert "--pair names charts to write as files" in capsys.readouterr().err  # it was read
 
 
 def test_one_word_may_stand_for_a_list_of_one(tmp_path: Path) -> None:

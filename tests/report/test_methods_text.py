@@ -14,6 +14,8 @@ from thinkalike.cli.boundary import run
 from thinkalike.comparison import Comparison, profile_group
 from thinkalike.encoding.importance import IMPORTANCES
 from thinkalike.report.methods_text import IMPORTANCES as WORDS
+from thinkalike.report.methods_text import POOLINGS as VECTORS
+from thinkalike.systems.words import POOLINGS
 
 pytestmark = pytest.mark.filterwarnings("ignore::thinkalike.comparison.cautions.CautionWarning")
 
@@ -67,6 +69,35 @@ def test_what_was_not_done_is_not_said(stimuli: ta.Stimuli) -> None:
     assert "CKA" not in text
     assert "chosen on inner folds" in text
     assert "uphill in Spearman's ρ" not in text
+
+
+def test_tests_of_geometry_are_said_where_there_were_any(stimuli: ta.Stimuli) -> None:
+    said = "letting whole sentences of one system change places (19 permutations)"
+    ranges = "Ranges of likeness by geometry come from leaving out a twentieth of the sentences at a time"
+    text = ta.methods_text(compared(stimuli, resamples=2, null=19))
+    assert said in text
+    assert ranges in text
+    text = ta.methods_text(compared(stimuli, resamples=0, null=0))
+    assert "permutations)" not in text
+    assert ranges not in text
+    assert "**Vectors.**" not in text  # arrays were given as they are
+
+
+def test_which_states_of_models_and_how_many_copies(stimuli: ta.Stimuli) -> None:
+    arrays = {0: np.random.default_rng(0).normal(size=(len(stimuli), 6))}
+    systems = {"net": "nano-pythia-64", "cortex": arrays}
+    text = ta.methods_text(ta.compare(systems, stimuli, resamples=0, null=0, extraction={"pooling": "mean"}))
+    assert "the vector of an item was the mean of the states at its tokens (site: residual; net)." in text
+    models = ["nano-pythia-64", "nano-pythia-64@step1000"]
+    made = ta.compare(models, stimuli, resamples=0, null=0, controls="untrained")
+    assert made.controls is not None
+    draws = len(made.controls.profiles["nano-pythia-64"])
+    assert draws > 1
+    assert f"with random weights ({draws} of each) were shown the same items" in ta.methods_text(made)
+
+
+def test_every_pooling_has_words() -> None:
+    assert set(VECTORS) == set(POOLINGS)
 
 
 def test_a_fit_by_ranks_is_said(stimuli: ta.Stimuli) -> None:

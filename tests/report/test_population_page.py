@@ -17,7 +17,7 @@ from thinkalike.populations.between_models import Distances
 from thinkalike.populations.model_trees import ModelTree, model_tree
 from thinkalike.populations.why import why
 from thinkalike.report.population_answer import population_answer, why_in_words
-from thinkalike.report.population_page import render_population, write_population
+from thinkalike.report.population_page import _reasons, render_population, write_population
 
 FEW = {"n_draws": 5, "n_permutations": 19}
 
@@ -94,6 +94,21 @@ def test_a_fact_by_itself_is_corrected_for_the_number_of_facts() -> None:
     assert why_in_words(weak) == "No fact about them was found to go with how alike they are."
     strong = replace(weak, alone=np.array([0.001, *[0.5] * 8]))
     assert why_in_words(strong) == "Models alike in fact 0 are nearer, but the other facts may be the reason."
+
+
+def test_facts_that_go_together_are_one_of_several() -> None:
+    """Not `width and parameters together, architecture`, which reads as three."""
+    facts = ta.Atlas().facts()
+    found = why(ta.Atlas().distances(), facts[["width", "seed"]], n_permutations=19, ranges=False)
+    names = {"width + parameters": ("width", "parameters"), "family": ("family",)}
+    two = {name: np.full(2, np.nan) for name in ("p", "q", "low", "high", "share", "conditional")}
+    weak = replace(found, groups=names, importance=np.array([2.0, 1.0]), alone=np.full(2, 0.001), **two)
+    assert why_in_words(weak) == (
+        "Models alike in width and parameters (which go together) and family are nearer, but the other facts "
+        "may be the reason."
+    )
+    tiny = replace(weak, importance=np.array([-0.0004, 1.0]), conditional=np.array([-0.0001, 0.2]))
+    assert [row[1:3] for row in _reasons(tiny)] == [["1.000", "0.200"], ["0.000", "0.000"]]
 
 
 def test_facts_cannot_break_the_page() -> None:

@@ -23,7 +23,7 @@ from tests.waiting import until
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.errors import InvalidInput, MissingExtra, StoreError
 from thinkalike.serving import pages
-from thinkalike.serving.exploring import RunExplorer
+from thinkalike.serving.exploring import RunExplorer, written
 from thinkalike.serving.questions import Question, read_question
 from thinkalike.serving.server import HOST, LONGEST_REQUEST, serving
 
@@ -60,6 +60,9 @@ class TestFriends:
         status, headers, body = ask(page)
         assert status == 200
         assert b"Which layers are alike, and why" in body
+        seen = body.decode().partition("<body")[2].partition('id="data"')[0]
+        assert "τ<sub>w</sub>" in seen
+        assert "τ_w" not in seen
         assert "default-src 'none'" in headers["content-security-policy"]
         assert headers["cache-control"] == "no-store"
         assert headers["referrer-policy"] == "no-referrer"
@@ -73,7 +76,8 @@ class TestFriends:
         saved = Comparison.load(run)
         for name, matrix in saved.matrices.items():
             np.testing.assert_allclose(found["matrices"][name], matrix.values.ravel(), atol=6e-4)
-        assert found["answer"][0]["text"] == saved.answer.alike
+        assert found["answer"][0]["html"] == written(saved.answer.alike)
+        assert found["cautions"]
 
     def test_fewer_layers_features_and_words_are_those_of_compare(
         self, page: str, run: Path, everything: dict[str, Any]
@@ -295,12 +299,25 @@ class TestBeforeItServes:
             ask(address)
 
 
+def test_sentences_are_typeset_and_no_name_in_them_is_markup() -> None:
+    assert written("τ_w of <b> is above 5 % (little)") == (
+        'τ<sub>w</sub> of &lt;b&gt; is above 5\N{NO-BREAK SPACE}% <span class="aside">(little)</span>'
+    )
+
+
+def _json_in(page: bytes, name: str) -> str:
+    return page.decode().partition(f'id="{name}">')[2].partition("</script>")[0]
+
+
 def test_an_atlas(tmp_path: Path) -> None:
     """Of the bundled models: the outer page, its inner page by every distance, and no other."""
     with serving() as address:
         status, headers, body = ask(address)
         assert status == 200
         assert b"How far apart models are" in body
+        assert (
+            "mean weighted τ over all pairs of layers" in json.loads(_json_in(body, "distances"))["features"]
+        )
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         status, headers, body = ask(address, "atlas?by=features")
         assert status == 200

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from thinkalike.charts.label_places import beside
-from thinkalike.charts.theme import LIGHT, SHAPES, Theme, layered
+from thinkalike.charts.theme import LIGHT, Theme, layered, shapes
 
 NAME_SIZE = 10
 INTERVAL = ("mean", "low", "high")
@@ -26,7 +26,7 @@ def group_means(
     pairs, layers = list(dict.fromkeys(data["pair"])), list(dict.fromkeys(data["layer"]))
     over_layers = len(layers) > 1
     colors = alt.Scale(domain=pairs, range=theme.system_colors(len(pairs)))
-    shapes = alt.Scale(domain=pairs, range=_shapes(len(pairs)))
+    signs = alt.Scale(domain=pairs, range=shapes(len(pairs)))
     legend = alt.Legend(symbolOpacity=1) if over_layers else None
     x = (
         alt.X("layer:O", sort=layers, title=x_title)
@@ -39,7 +39,7 @@ def group_means(
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
         y=mean,
-        shape=alt.Shape("pair:N", scale=shapes, title=None, legend=legend),
+        shape=alt.Shape("pair:N", scale=signs, title=None, legend=legend),
         tooltip=["layer:N", "pair:N", *(alt.Tooltip(f"{c}:Q", format=".3f") for c in INTERVAL)],
     )
     if not over_layers:
@@ -76,7 +76,8 @@ def model_map(
     )
     color, shape = _by_group(data, theme)
     points = base.mark_point(filled=True, size=90, opacity=1).encode(color=color, shape=shape)
-    names = base.mark_text(fontSize=NAME_SIZE, color=theme.muted, baseline="middle").encode(
+    side = alt.expr("datum.name_align")
+    names = base.mark_text(fontSize=NAME_SIZE, color=theme.muted, baseline="middle", align=side).encode(
         x=alt.X("name_x:Q", scale=place, axis=quiet),
         y=alt.Y("name_y:Q", scale=place, axis=quiet),
         text="system:N",
@@ -100,8 +101,10 @@ def _with_names(data: pd.DataFrame, reach: float, size: int) -> pd.DataFrame:
     scale = size / (2 * reach)
     pixels = (data[["x", "y"]].to_numpy(dtype=float) * (1, -1) + reach) * scale
     places = beside(pixels, [str(name) for name in data["system"]], width=size, font_size=NAME_SIZE)
-    known = np.array([(np.nan, np.nan) if one is None else one for one in places]).reshape(-1, 2)
-    return data.assign(name_x=known[:, 0] / scale - reach, name_y=reach - known[:, 1] / scale)
+    x, y, align = zip(*[one or (np.nan, np.nan, "center") for one in places], strict=True)
+    return data.assign(
+        name_x=np.array(x) / scale - reach, name_y=reach - np.array(y) / scale, name_align=align
+    )
 
 
 def dendrogram(
@@ -135,12 +138,8 @@ def _by_group(data: pd.DataFrame, theme: Theme) -> tuple[alt.Color, alt.Shape]:
     groups = list(dict.fromkeys(sorted(data["group"])))
     legend = alt.Legend() if len(groups) > 1 else None
     colors = alt.Scale(domain=groups, range=theme.system_colors(len(groups)))
-    shapes = alt.Scale(domain=groups, range=_shapes(len(groups)))
+    signs = alt.Scale(domain=groups, range=shapes(len(groups)))
     return (
         alt.Color("group:N", scale=colors, title=None, legend=legend),
-        alt.Shape("group:N", scale=shapes, title=None, legend=legend),
+        alt.Shape("group:N", scale=signs, title=None, legend=legend),
     )
-
-
-def _shapes(n: int) -> list[str]:
-    return [SHAPES[k % len(SHAPES)] for k in range(n)]

@@ -18,6 +18,8 @@ BOLD = 0.64
 GAP = 8.0
 """Between a point of a line and the name of the line, in pixels"""
 
+Align = Literal["left", "center", "right"]
+"""As text is aligned: "left" begins at its place"""
 Box = tuple[float, float, float, float]
 Floats = npt.NDArray[np.floating]
 
@@ -28,8 +30,7 @@ class Place:
 
     point: int
     above: bool
-    align: Literal["left", "center", "right"]
-    """As text is aligned: "left" begins at the point"""
+    align: Align
 
 
 def beside(
@@ -38,10 +39,11 @@ def beside(
     *,
     width: float,
     font_size: float,
-) -> list[tuple[float, float] | None]:
-    """The middle of each name, or None where there is no room: what is not written is told on touch.
+) -> list[tuple[float, float, Align] | None]:
+    """Where each name stands, or None where there is no room: what is not written is told on touch.
 
-    Right of the point, left of it, above or below, whichever is free first.
+    Right of the point, left of it, above or below, whichever is free first. A name beside its point is held
+    by the end that is near the point, so that it never touches it in a font that is wider than we think.
 
     Parameters
     ----------
@@ -49,16 +51,28 @@ def beside(
     width : of the chart; no name leaves it.
     """
     taken: list[Box] = [(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in points]
-    found: list[tuple[float, float] | None] = []
+    found: list[tuple[float, float, Align] | None] = []
     for (x, y), name in zip(points, names, strict=True):
         wide, high = LETTER * font_size * len(name), LINE * font_size
-        aside, apart = RADIUS + 3 + wide / 2, RADIUS + 2 + high / 2
-        middles = ((x + aside, y), (x - aside, y), (x, y - apart), (x, y + apart))
-        boxes = [(a - wide / 2, b - high / 2, a + wide / 2, b + high / 2) for a, b in middles]
+        aside, apart = RADIUS + 3, RADIUS + 2 + high / 2
+        places: list[tuple[float, float, Align]] = [
+            (x + aside, y, "left"),
+            (x - aside, y, "right"),
+            (x, y - apart, "center"),
+            (x, y + apart, "center"),
+        ]
+        boxes = [_box_of(place, wide, high) for place in places]
         free = [k for k, box in enumerate(boxes) if _free(box, taken, width)]
-        found.append(middles[free[0]] if free else None)
+        found.append(places[free[0]] if free else None)
         taken += [boxes[free[0]]] if free else []
     return found
+
+
+def _box_of(place: tuple[float, float, Align], wide: float, high: float) -> Box:
+    """Left, top, right and bottom of a name."""
+    x, y, align = place
+    left = {"left": x, "center": x - wide / 2, "right": x - wide}[align]
+    return left, y - high / 2, left + wide, y + high / 2
 
 
 def _free(box: Box, taken: Sequence[Box], width: float) -> bool:

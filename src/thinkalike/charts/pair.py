@@ -143,8 +143,8 @@ def contribution_bars(
     )
     # Beside the bar, or on the other side of the line, where no name of a feature is in the way; at the end
     # of a long bar within it, where alone there is room.
-    text = alt.Text("contribution:Q", format="+.2f")
-    numbers = base.encode(x=alt.X("free:Q"), text=text)
+    said = "abs(datum.contribution) < 0.005 ? '0.00' : format(datum.contribution, '+.2f')"  # never −0.00
+    numbers = base.transform_calculate(said=said).encode(x=alt.X("free:Q"), text="said:N")
     beside = numbers.transform_filter(f"datum.contribution < {_LONG}").mark_text(
         align="left", dx=4, fontSize=10, color=theme.muted
     )

@@ -28,10 +28,13 @@ def ranges(
     tips = [
         alt.Tooltip(f"{one}:Q", format=".3f") for one in (*NUMBERS, *(["tick"] if "tick" in data else []))
     ]
-    base = alt.Chart(data).encode(y=y)
+    bare = alt.Chart(data)
+    base = bare.encode(y=y)
     parts = [
-        base.mark_rule(color=theme.rule).encode(x=alt.datum(0), y=alt.Y()),
-        base.mark_rule(strokeWidth=2, color=theme.muted).encode(x=alt.X("low:Q", title=label), x2="high:Q"),
+        bare.mark_rule(color=theme.rule).encode(x=alt.datum(0)),
+        base.mark_rule(strokeWidth=2, color=theme.muted).encode(
+            x=alt.X("low:Q", title=label, axis=alt.Axis(tickCount=6)), x2="high:Q"
+        ),
         base.mark_point(filled=True, size=55, opacity=1, color=theme.system_colors(1)[0]).encode(
             x=alt.X("value:Q", title=label), tooltip=["name:N", *tips]
         ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from thinkalike.charts.theme import LIGHT, SHAPES, Theme
+from thinkalike.charts.theme import LIGHT, Theme, shapes
 
 STEP = 22
 """Pixels of one analysis"""
@@ -41,7 +41,7 @@ def specification_curve(
     named = alt.Axis(labelAngle=-55, labelLimit=220, ticks=False, domain=False)
     base = alt.Chart(values)
     marks = alt.Scale(domain=list(pairs), range=theme.system_colors(len(pairs)))
-    shapes = alt.Scale(domain=list(pairs), range=[SHAPES[k % len(SHAPES)] for k in range(len(pairs))])
+    signs = alt.Scale(domain=list(pairs), range=shapes(len(pairs)))
     main = (
         base.transform_filter("datum.main")
         .mark_rule(strokeWidth=STEP - 4, opacity=0.5, color=theme.rule)
@@ -55,7 +55,7 @@ def specification_curve(
         x=bare,
         y=y,
         color=alt.Color("pair:N", scale=marks, title=None, legend=alt.Legend(symbolOpacity=1)),
-        shape=alt.Shape("pair:N", scale=shapes, title=None, legend=alt.Legend(symbolOpacity=1)),
+        shape=alt.Shape("pair:N", scale=signs, title=None, legend=alt.Legend(symbolOpacity=1)),
         tooltip=["analysis:N", "pair:N", alt.Tooltip("value:Q", format=".2f")],
     )
     curve = alt.layer(main, lines, points).properties(

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 from altair.utils.schemapi import UndefinedType
 
-from thinkalike.charts.theme import LIGHT, SHAPES, Data, Theme, colour_bar, layered
+from thinkalike.charts.theme import LIGHT, Data, Theme, colour_bar, layered, shapes
 
 FLOOR, CEILING = "floor: the top with itself", "ceiling: an untrained bottom"
 
@@ -35,8 +35,7 @@ def penalty_lines(
     """
     loud = [name for name in series if name not in quiet]
     colors = dict(zip(loud, theme.system_colors(len(loud)), strict=True)) | dict.fromkeys(quiet, theme.muted)
-    shapes = {name: SHAPES[k % len(SHAPES)] for k, name in enumerate(series)}
-    dashes = {name: [5, 3] if name in quiet else [1, 0] for name in series}
+    signs = dict(zip(series, shapes(len(series)), strict=True))
     names = list(series)
     legend = alt.Legend(orient="bottom", columns=1, labelLimit=320, symbolOpacity=1, symbolStrokeWidth=2)
     axis = (
@@ -56,18 +55,16 @@ def penalty_lines(
     bands = base.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=label), y2="high:Q")
     lines = base.mark_line(strokeWidth=2).encode(
         y="value:Q",
-        strokeDash=alt.StrokeDash(
-            "series:N",
-            scale=alt.Scale(domain=names, range=[dashes[name] for name in names]),
-            title=None,
-            legend=legend,
+        # Not by a scale, which would dash the outlines of the legend's shapes too.
+        strokeDash=alt.condition(
+            alt.FieldOneOfPredicate("series", list(quiet)), alt.value([5, 3]), alt.value([1, 0])
         ),
     )
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
         y="value:Q",
         shape=alt.Shape(
             "series:N",
-            scale=alt.Scale(domain=names, range=[shapes[name] for name in names]),
+            scale=alt.Scale(domain=names, range=[signs[name] for name in names]),
             title=None,
             legend=legend,
         ),
@@ -157,7 +154,12 @@ def learning_curves(
     base = alt.Chart(data).encode(
         x=alt.X("step:Q", title="step", axis=alt.Axis(grid=False, format="d")),
         y=alt.Y("loss:Q", title="loss (nats)", scale=alt.Scale(zero=False)),
-        color=alt.Color("series:N", scale=alt.Scale(domain=names, range=colors), title=None),
+        color=alt.Color(
+            "series:N",
+            scale=alt.Scale(domain=names, range=colors),
+            title=None,
+            legend=alt.Legend(symbolOpacity=1),
+        ),
         tooltip=["series:N", "split:N", "step:Q", alt.Tooltip("loss:Q", format=".3f")],
     )
     train = base.transform_filter("datum.split === 'train'").mark_line(strokeWidth=1, opacity=0.45)

@@ -28,7 +28,7 @@ def scores_of_models(
     data : rows of `model`, `score`, `low`, `high`, `chance`, `ceiling_lower`, `ceiling_upper`, `q_both`.
     subjects : rows of `model`, `score`, one for each subject.
     """
-    x = alt.X("model:N", sort=list(models), title=None, axis=alt.Axis(labelAngle=-40, labelLimit=160))
+    x = alt.X("model:N", sort=list(models), title=None, axis=alt.Axis(labelAngle=-40, labelLimit=260))
     scale = alt.Scale(zero=False)
     base = alt.Chart(data).encode(x=x)
     band = base.mark_rect(color=theme.muted, opacity=0.25).encode(
@@ -52,7 +52,7 @@ def scores_of_models(
     parts = [dots, chance.transform_filter(known), ranges, means]
     if data["ceiling_lower"].notna().any() and data["ceiling_upper"].notna().any():
         parts.insert(0, band)
-    width = max(90, 34 * len(models))
+    width = max(34 * len(models), min(240, 80 * len(models)))  # few columns stand apart, many side by side
     return layered(*parts, width=width, height=260, title=title)
 
 

@@ -171,6 +171,11 @@ def feature_color(features: Sequence[str], theme: Theme, *, legend: Legend = alt
     return alt.Color("feature:N", scale=scale, title=None, legend=legend)
 
 
+def shapes(n: int) -> list[str]:
+    """A shape for each of n: with its colour no two are the same up to 36, for after six the shapes shift."""
+    return [SHAPES[(k + k // len(SHAPES)) % len(SHAPES)] for k in range(n)]
+
+
 def system_color(systems: Sequence[str], theme: Theme, *, legend: Legend = alt.Undefined) -> alt.Color:
     """Colour by the field `system`."""
     scale = alt.Scale(domain=list(systems), range=theme.system_colors(len(systems)))
@@ -179,6 +184,5 @@ def system_color(systems: Sequence[str], theme: Theme, *, legend: Legend = alt.U
 
 def system_shape(systems: Sequence[str], *, legend: Legend = alt.Undefined) -> alt.Shape:
     """Shape by the field `system`, so that colour is never alone."""
-    shapes = [SHAPES[k % len(SHAPES)] for k in range(len(systems))]
-    scale = alt.Scale(domain=list(systems), range=shapes)
+    scale = alt.Scale(domain=list(systems), range=shapes(len(systems)))
     return alt.Shape("system:N", scale=scale, title=None, legend=legend)

@@ -66,10 +66,18 @@ def use_config(context: typer.Context, file: Path | None) -> None:
     if command is not None and command != asked:
         raise InvalidInput(f"{file} is of `thinkalike {command}`, and `thinkalike {asked}` was called.")
     known = _parameters(context, asked)
-    for name in said:
+    for name, value in said.items():
+        if isinstance(value, dict):
+            raise InvalidInput(
+                f"{file} has a section [{name}], and options of `thinkalike {asked}` stand in none: take the "
+                f"line [{name}] out, and give options of another command in a file of their own."
+            )
         if name not in known:
             raise UnknownName.among(f"option of `thinkalike {asked}` (in {file})", name, known)
-    context.default_map = {asked: {name: _fitting(value, known[name], file) for name, value in said.items()}}
+    fitting = {name: _fitting(value, known[name], file) for name, value in said.items()}
+    for name, value in fitting.items():
+        _taken(context, known[name], value, file)
+    context.default_map = {asked: fitting}
 
 
 def write_config(command: str, options: Mapping[str, Any], folder: Path) -> None:
@@ -124,9 +132,17 @@ def _read(file: Path) -> Json:
         ) from None
 
 
+def _taken(context: Any, parameter: click.Parameter, value: Value, file: Path) -> None:
+    """The option itself says whether a value is of its kind and in its range, but not where it came from."""
+    try:
+        parameter.process_value(context, value)
+    except typer.BadParameter as error:
+        raise InvalidInput(f"{file}: {parameter.name} is {value!r}. {error.message.rstrip('.')}.") from None
+
+
 def _fitting(value: Value, parameter: click.Parameter, file: Path) -> Value:
-    """A value of the file as the option takes it; whether it is in range is the option's own business."""
-    several = parameter.multiple or parameter.nargs == -1
+    """A value of the file as the option takes it."""
+    several = parameter.multiple or parameter.nargs != 1
     is_flag = bool(getattr(parameter, "is_flag", False))
     each = value if isinstance(value, list) else [value]
     expected = (

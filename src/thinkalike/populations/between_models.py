@@ -225,7 +225,7 @@ MODEL_DISTANCES = {
     one.name: one
     for one in (
         ModelDistance(
-            FEATURES, "1 − mean τ_w over all pairs of layers", "importance", one_less_mean_tau, False
+            FEATURES, "1 − mean weighted τ over all pairs of layers", "importance", one_less_mean_tau, False
         ),
         ModelDistance("warped", "raw importances warped (third version)", "importance", warped_matrix),
         ModelDistance("warped-shares", "shares of importance warped", "importance", warped_shares),

@@ -5,6 +5,7 @@ Of a comparison, or of a group of subjects, beside models or by itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,7 @@ def methods_text(result: Comparison | GroupComparison | GroupProfile) -> str:
     parts = (
         _shown(result),
         _systems(result),
+        _vectors(result),
         steps_text(result.settings),
         encoding_text(result.settings),
         _likeness(result),
@@ -75,12 +77,31 @@ def _shown(comparison: Comparison) -> str:
 
 def _systems(comparison: Comparison) -> str:
     said = [layers_text(name, len(profile.layers)) for name, profile in comparison.profiles.items()]
-    untrained = (
-        " Copies of the same architectures with random weights were shown the same items."
-        if comparison.controls is not None
-        else ""
-    )
+    untrained = ""
+    if comparison.controls is not None:
+        draws = max(len(made) for made in comparison.controls.profiles.values())
+        untrained = (
+            f" Copies of the same architectures with random weights ({draws} of each) were shown the same "
+            "items."
+        )
     return f"**Systems.** {listed(said)}.{untrained}"
+
+
+def _vectors(comparison: Comparison) -> str:
+    """Which states of models were taken; arrays were given as they are."""
+    ways: dict[tuple[str, str], list[str]] = {}
+    for name, profile in comparison.profiles.items():
+        pooling, site = profile.metadata.get("pooling"), profile.metadata.get("site")
+        if pooling in POOLINGS and site:
+            ways.setdefault((str(pooling), str(site)), []).append(name)
+    if not ways:
+        return ""
+    said = [
+        f"{POOLINGS[pooling]} (site: {site}"
+        f"{'' if len(names) == len(comparison.profiles) else '; ' + listed(names)})"
+        for (pooling, site), names in ways.items()
+    ]
+    return f"**Vectors.** In each layer, the vector of an item was {'; '.join(said)}."
 
 
 def _likeness(comparison: Comparison) -> str:
@@ -113,6 +134,19 @@ def _certainty(comparison: Comparison) -> str:
             "Likeness by features was tested by relabelling the strengths of the features of one whole "
             "system; p-values were corrected over pairs of systems (Benjamini and Hochberg 1995)."
         )
+    tests = [test for matrix in comparison.matrices.values() for test in matrix.tests if test.a != test.b]
+    drawn = max((test.n_permutations for test in tests), default=0)
+    if any(math.isfinite(test.low) for test in tests):
+        said.append(
+            "Ranges of likeness by geometry come from leaving out a twentieth of the sentences at a time "
+            "(jackknife)."
+        )
+    if drawn:
+        said.append(
+            "Likeness by geometry was tested by letting whole sentences of one system change places "
+            f"({drawn:,} permutations); p-values were corrected over pairs of systems (Benjamini and "
+            "Hochberg 1995)."
+        )
     return f"**Certainty.** {' '.join(said)}" if said else ""
 
 
@@ -123,6 +157,13 @@ def _references(comparison: Comparison) -> list[str]:
     return references(wanted, others, comparison.versions)
 
 
+POOLINGS = {
+    "last": "the state at its last token",
+    "first": "the state at its first token",
+    "mean": "the mean of the states at its tokens",
+    "all": "the state at each of its tokens",
+    "cls": "the state at the token that stands for the whole sentence",
+}
 DISTANCES = {
     "euclidean": "squared Euclidean distance",
     "cosine": "cosine distance",

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 import thinkalike
 from thinkalike.addresses import place, reaching
 from thinkalike.charts.notebook import chart_library
-from thinkalike.charts.theme import DARK, FONT, LIGHT, SHAPES, THEMES, Theme, config, counterparts
+from thinkalike.charts.theme import DARK, FONT, LIGHT, THEMES, Theme, config, counterparts
 from thinkalike.comparison.chart_tables import TOTAL, item_values, value_label
 from thinkalike.comparison.comparison import Comparison
 from thinkalike.comparison.explaining import MATTERS
@@ -145,7 +145,6 @@ def render(
             js="".join(map(asset, SCRIPTS)),
             css_variables=css_variables,
             themes=THEMES,
-            shapes=SHAPES,
             tables=tables or {},
             key=key,
             most_rows=MOST_ROWS,

@@ -76,7 +76,7 @@ def _named(reasons: Why, q: Floats) -> list[str]:
 def _together(fact: str) -> str:
     """Facts that cannot be told apart here, as one."""
     parts = readable(fact).split(" + ")
-    return f"{listed(parts)} together" if len(parts) > 1 else parts[0]
+    return f"{listed(parts)} (which go together)" if len(parts) > 1 else parts[0]
 
 
 def left_out_in_words(left_out: Mapping[str, str]) -> str:

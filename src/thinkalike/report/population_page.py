@@ -25,7 +25,7 @@ from thinkalike.populations.why import FEWEST, Why, why
 from thinkalike.report.page import TEMPLATES, asset, css_variables, environment
 from thinkalike.report.population_answer import left_out_in_words, population_answer, stress_in_words
 from thinkalike.types import Json
-from thinkalike.wording import readable
+from thinkalike.wording import number, readable
 
 SCRIPTS = ("population.js", "downloads.js")
 FEWEST_MODELS = 3
@@ -91,7 +91,7 @@ def render_population(
         reference=fingerprints[0].reference,
         n_models=len(found.names),
         answer=population_answer(found, tree, reasons),
-        about=f"distance: {distance_of(by).about}".replace("τ_w", "weighted τ"),
+        about=f"distance: {distance_of(by).about}",
         faithful=stress_in_words(placed.stress),
         reasons=None if reasons is None else _reasons(reasons),
         left_out="" if reasons is None else left_out_in_words(reasons.left_out),
@@ -116,19 +116,15 @@ def _reasons(found: Why) -> list[list[str]]:
     return [
         [
             str(row["facts"]),
-            _figure(row["importance"]) + _range(row["low"], row["high"]),
-            *(_figure(row[name]) for name in ("conditional", "share", "q", "q_alone")),
+            number(row["importance"], 3) + _range(row["low"], row["high"]),
+            *(number(row[name], 3) for name in ("conditional", "share", "q", "q_alone")),
         ]
         for _, row in found.to_frame().iterrows()
     ]
 
 
 def _range(low: float, high: float) -> str:
-    return "" if low != low else f" ({_figure(low)} to {_figure(high)})"
-
-
-def _figure(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}".replace("-", "−")
+    return "" if low != low else f" ({number(low, 3)} to {number(high, 3)})"
 
 
 def _map(found: ModelMap) -> Json:

@@ -28,7 +28,7 @@ from thinkalike.errors import InvalidInput, StoreError
 from thinkalike.pairs.distances import DISTANCES
 from thinkalike.populations.atlas import Atlas
 from thinkalike.populations.between_models import MODEL_DISTANCES
-from thinkalike.report.page import page_data
+from thinkalike.report.page import page_data, polished, typeset
 from thinkalike.report.pairs import picks
 from thinkalike.report.population_page import render_population
 from thinkalike.report.summary import Summary, summarise
@@ -85,10 +85,11 @@ class RunExplorer:
         return {
             **page_data(found),
             "answer": [
-                {"question": asked, "text": text} for asked, text in said.answer.by_question().items()
+                {"question": asked, "html": written(text)}
+                for asked, text in said.answer.by_question().items()
             ],
             "facts": list(said.facts),
-            "cautions": list(said.cautions),
+            "cautions": [written(caution) for caution in said.cautions],
             "picks": [{"label": pick.label, "i": pick.i, "j": pick.j} for pick in picks(found)],
         }
 
@@ -107,6 +108,11 @@ class RunExplorer:
         profiles, _, geometry = pass_over_layers(stimuli, systems, plan, looking=looking)
         about = {**plan.settings, "extraction": run.settings.get("extraction", {})}
         return assemble(stimuli, profiles, systems, geometry, plan, settings=about)
+
+
+def written(text: str) -> str:
+    """A sentence as markup, as in the report: true subscripts, and no break within a name or a number."""
+    return str(typeset(polished(text)))
 
 
 def _choices(comparison: Comparison) -> Choices:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import thinkalike
 from thinkalike.charts.notebook import chart_library
-from thinkalike.charts.theme import SHAPES, THEMES
+from thinkalike.charts.theme import THEMES
 from thinkalike.comparison.plots import MOST_CELLS
 from thinkalike.errors import ThinkalikeError, UnknownName, one_line
 from thinkalike.populations.between_models import MODEL_DISTANCES
@@ -160,7 +160,6 @@ def _look() -> dict[str, object]:
         "css": asset("report.css") + (OWN_TEMPLATES / "explore.css").read_text(encoding="utf-8"),
         "css_variables": css_variables,
         "themes": THEMES,
-        "shapes": SHAPES,
         "most_cells": MOST_CELLS,
         "version": thinkalike.__version__,
     }

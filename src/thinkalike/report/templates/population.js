@@ -2,6 +2,7 @@
 // Draws the page of a population from DATA: names, distances, map, tree, facts, layers, importance.
 const byId = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
+const fixed = (value) => value.toFixed(2).replace(/^-(?=[0.]+$)/, "").replace("-", "−"); // no minus before a rounded 0
 const TITLE = document.title, DARK = matchMedia("(prefers-color-scheme: dark)");
 
 function mark(parent, kind, attributes, text) {
@@ -226,7 +227,7 @@ function drawLayers(a, b, taus) {
     if (i % every === 0) mark(drawing, "text", { x: left - 6, y: top + (i + 0.5) * size + 4, "text-anchor": "end" }, DATA.layers[a][i]);
     row.forEach((value, j) => {
       const depth = Number.isFinite(value) ? Math.max(0, Math.min(1, measure.depth(value, largest))) : 0;
-      const x = left + j * size, y = top + i * size, said = Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "–";
+      const x = left + j * size, y = top + i * size, said = Number.isFinite(value) ? fixed(value) : "–";
       const cell = mark(drawing, "rect", { x, y, width: size, height: size });
       cell.style.fill = value < 0 ? "var(--caution)" : "var(--accent)";
       cell.style.opacity = depth;
@@ -277,8 +278,8 @@ function sayPair(a, b, taus) {
   const first = (values) => DATA.features[values.indexOf(Math.max(...values))];
   const most = [...new Set([first(DATA.importance[a][i]), first(DATA.importance[b][j])])].join(" and ");
   byId("pair-answer").textContent =
-    `By nearness to ${DATA.names[a]}, ${DATA.names[b]} is number ${place} of ${among}: mean weighted τ ${mean(known).toFixed(2)} over all pairs of layers. ` +
-    `Most alike: layer ${DATA.layers[a][i]} of ${DATA.names[a]} and layer ${DATA.layers[b][j]} of ${DATA.names[b]} (${best.toFixed(2)}), which care most about ${most}.`;
+    `By nearness to ${DATA.names[a]}, ${DATA.names[b]} is number ${place} of ${among}: mean weighted τ ${fixed(mean(known))} over all pairs of layers. ` +
+    `Most alike: layer ${DATA.layers[a][i]} of ${DATA.names[a]} and layer ${DATA.layers[b][j]} of ${DATA.names[b]} (${fixed(best)}), which care most about ${most}.`;
 }
 
 // One canvas instead of a mark for each pair: 200 models have 40,000 of them. Few models have their names beside it.

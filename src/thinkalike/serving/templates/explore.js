@@ -49,12 +49,13 @@ const Explore = (() => {
     Charts.renew();
   }
 
+  // Sentences come as markup, in which the server has escaped every name.
   function words(data) {
     if (!data.answer) return; // the first view, which the page was written with
-    byId("alike").textContent = data.answer[0].text;
-    byId("rest").replaceChildren(...data.answer.slice(1, 3).flatMap(({ question, text }) => [made("dt", { textContent: question }), made("dd", { textContent: text })]));
+    byId("alike").innerHTML = data.answer[0].html;
+    byId("rest").replaceChildren(...data.answer.slice(1, 3).flatMap(({ question, html }) => [made("dt", { textContent: question }), made("dd", { innerHTML: html })]));
     byId("facts").replaceChildren(...data.facts.map((textContent) => made("span", { textContent })));
-    byId("cautions").replaceChildren(...data.cautions.map((textContent) => made("li", { textContent })));
+    byId("cautions").replaceChildren(...data.cautions.map((html) => made("li", { innerHTML: html })));
     document.querySelector(".picks").replaceChildren(...data.picks.map(({ label, i, j }) => {
       const button = made("button", { type: "button", textContent: label });
       Object.assign(button.dataset, { i, j });
@@ -80,7 +81,7 @@ const Explore = (() => {
       return chip;
     }));
     byId("systems").replaceChildren(...data.systems.map((system, k) => {
-      const key = made("i", { className: `shape-${k % 6}` });
+      const key = made("i", { className: `shape-${(k + Math.floor(k / 6)) % 6}` });
       key.style.background = `var(--system-${k % 6})`;
       return made("span", { className: "chip" }, key, system);
     }));
