@@ -24,21 +24,31 @@ LEVEL = (0.03, 0.07)
 
 # ---------------------------------------------------------------- agreement of two matrices over layers
 DEPTHS = (7, 7, 13)
-ROWS = tuple((f"model {k}", layer) for k, depth in enumerate(DEPTHS) for layer in range(depth))
 
 
-def trajectories(rng: Generator, *, uneven: bool, turning: float) -> Floats:
-    """Points of three models whose layers walk on, each step a little like the one before.
+def layers_of(depths: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((f"model {k}", layer) for k, depth in enumerate(depths) for layer in range(depth))
+
+
+def trajectories(
+    rng: Generator,
+    *,
+    uneven: bool,
+    turning: float,
+    growing: bool = False,
+    depths: tuple[int, ...] = DEPTHS,
+) -> Floats:
+    """Points of models whose layers walk on, each step a little like the one before.
 
     `turning` is how much of a step is new; steps are of one length, or their lengths follow a gamma law of
-    shape 1.
+    shape 1. If `growing`, they become longer with depth in every model.
     """
     models = []
-    for depth in DEPTHS:
+    for depth in depths:
         direction, steps = rng.normal(size=5), []
-        for _ in range(depth - 1):
+        for k in range(depth - 1):
             direction = np.sqrt(1 - turning) * direction + np.sqrt(turning) * rng.normal(size=5)
-            length = rng.gamma(1.0) if uneven else 1.0
+            length = (rng.gamma(1.0) if uneven else 1.0) * ((k + 1) ** 1.5 / depth**0.75 if growing else 1.0)
             steps.append(length * direction / np.linalg.norm(direction))
         models.append(2 * rng.normal(size=5) + np.cumsum([np.zeros(5), *steps], axis=0))
     return np.concatenate(models)
@@ -49,9 +59,26 @@ def likeness(points: Floats) -> Floats:
     return 1 - apart / apart.max()
 
 
-def agreement_of_unrelated(n: int, seed: int, *, uneven: bool, turning: float, world: str) -> Claim:
-    draw = partial(trajectories, np.random.default_rng(seed), uneven=uneven, turning=turning)
-    p = [agreement("a", likeness(draw()), "b", likeness(draw()), ROWS).p_smooth for _ in range(n)]
+def agreement_of_unrelated(
+    n: int,
+    seed: int,
+    *,
+    world: str,
+    uneven: bool,
+    turning: float,
+    growing: bool = False,
+    depths: tuple[int, ...] = DEPTHS,
+) -> Claim:
+    draw = partial(
+        trajectories,
+        np.random.default_rng(seed),
+        uneven=uneven,
+        turning=turning,
+        growing=growing,
+        depths=depths,
+    )
+    rows = layers_of(depths)
+    p = [agreement("a", likeness(draw()), "b", likeness(draw()), rows).p_smooth for _ in range(n)]
     share = float(np.mean(np.array(p) <= 0.05))
     return Claim("p ≤ 0.05, unrelated trajectories", world, *LEVEL, share, n)
 
@@ -67,13 +94,27 @@ UNRELATED: dict[str, Part] = {
 }
 
 
+ELSEWHERE: dict[str, Part] = {
+    world: partial(agreement_of_unrelated, world=world, uneven=uneven, turning=0.3, **other)
+    for world, uneven, other in (
+        ("steps that grow with depth in all models", False, {"growing": True}),
+        ("uneven steps that grow, two models of 13 layers", True, {"growing": True, "depths": (13, 13)}),
+        ("even steps, a model of 3 layers and one of 25", False, {"depths": (3, 25)}),
+        ("uneven steps, one model of 13 layers", True, {"depths": (13,)}),
+        ("even steps, five models of 4 layers", False, {"depths": (4,) * 5}),
+    )
+}
+"""Worlds in which nothing was chosen but that steps keep their places: in the first two, surrogates with
+steps in a random order, which we had, gave p ≤ 0.05 in 66 and 53 % of 100 draws"""
+
+
 def agreement_of_related(n: int, seed: int) -> Claim:
     """The same trajectories seen twice, with noise."""
     rng, p = np.random.default_rng(seed), []
     for _ in range(n):
         points = trajectories(rng, uneven=True, turning=0.3)
         a, b = (likeness(points + 0.3 * rng.normal(size=points.shape)) for _ in range(2))
-        p.append(agreement("a", a, "b", b, ROWS).p_smooth)
+        p.append(agreement("a", a, "b", b, layers_of(DEPTHS)).p_smooth)
     share = float(np.mean(np.array(p) <= 0.05))
     return Claim("p ≤ 0.05, one trajectory seen twice", "uneven steps that turn slowly", 0.8, 1.0, share, n)
 
@@ -252,6 +293,7 @@ def known_centres(n: int, seed: int, *, each: int, apart: float, goal: tuple[flo
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "agreement-unrelated": (UNRELATED, 500),
+    "agreement-elsewhere": (ELSEWHERE, 500),
     "agreement-related": (agreement_of_related, 200),
     "blocks-gradients": ({world: partial(blocks_in_gradient, world=world) for world in GAPS}, 400),
     "blocks-planted": (

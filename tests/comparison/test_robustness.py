@@ -90,6 +90,29 @@ def test_arrays_get_what_has_a_meaning_for_them(found: Robustness) -> None:
     assert len(found.analyses) == 18
 
 
+def test_an_analysis_that_changes_nothing_is_not_counted() -> None:
+    """With nominal features none of which is missing, and the cosine in the comparison itself."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(list("ab"), 48) for name in ("kind", "shape", "place")})
+    items = Stimuli.from_table(table)
+    places = (table == "a").to_numpy(float) @ rng.normal(size=(3, 6))
+    systems = {name: places + rng.normal(size=places.shape) for name in "abc"}
+    grid = [
+        Analysis("level", encoding={"missing": "level"}),
+        Analysis("size", encoding={"ordered": "minmax"}),
+        Analysis("conditional", encoding={"importance": "conditional"}),
+        Analysis("conditional by cosine", encoding={"importance": "conditional", "distance": "cosine"}),
+    ]
+    found = compare(systems, items, distance="cosine", **QUICK).robustness(grid)
+    assert [one.name for one in found.analyses] == ["as it was", "conditional"]
+    assert found.left_out == {
+        "level": "it is the same as 'as it was' here",
+        "size": "it is the same as 'as it was' here",
+        "conditional by cosine": "it is the same as 'conditional' here",
+    }
+    assert {one.n for one in found.support()} == {1, 2}  # by geometry only the comparison itself speaks
+
+
 def test_the_comparison_itself_comes_first(found: Robustness, made: Comparison) -> None:
     assert found.analyses[0] is MAIN
     same_as(found, MAIN.name, made)

@@ -14,12 +14,16 @@ from thinkalike.comparison.concluding import Found, analyse_together
 from thinkalike.comparison.rereading import read_otherwise
 from thinkalike.comparison.robustness import Robustness
 from thinkalike.errors import InvalidInput, ThinkalikeError
+from thinkalike.labels import Floats
 from thinkalike.stimuli.table import Stimuli
 
 if TYPE_CHECKING:
     from thinkalike.comparison.comparison import Comparison
 
 Key = TypeVar("Key", bound=Hashable)
+
+EQUAL = 1e-6
+"""Numbers so close, as a share of their size, are those of one analysis"""
 
 
 def run_analyses(
@@ -53,7 +57,10 @@ def run_analyses(
             left_out |= failed
     if MAIN.name not in made:
         raise InvalidInput(f"The comparison itself cannot be made again: {left_out[MAIN.name]}")
-    return _collect([one for one in wanted if one.name in made], made, comparison.systems, main, left_out)
+    twice = _made_twice([one.name for one in wanted if one.name in made], made)
+    left_out |= {name: f"it is the same as {first!r} here" for name, first in twice.items()}
+    kept = [one for one in wanted if one.name in made and one.name not in twice]
+    return _collect(kept, made, comparison.systems, main, left_out)
 
 
 def _main_choices(comparison: Comparison, base: Sequence[Activations]) -> dict[str, object]:
@@ -94,6 +101,29 @@ def _reading(one: Analysis) -> tuple[tuple[tuple[str, object], ...], bool]:
 def _measuring(one: Analysis) -> tuple[str, str, object]:
     """Analyses of the same vectors with the same one share their geometry."""
     return one.words, one.sentences, one.encoding.get("distance")
+
+
+def _made_twice(names: Sequence[str], made: Mapping[str, Found]) -> dict[str, str]:
+    """Analysis → the one before it with the same numbers.
+
+    Missing values that are a level are no other analysis where none is missing, nor is the cosine without
+    first words where the comparison has the cosine itself: counted twice, a choice would agree with itself.
+    """
+    numbers = {
+        name: np.array([*one.likeness.values(), *one.shares, *one.scores]) for name, one in made.items()
+    }
+    twice: dict[str, str] = {}
+    for k, name in enumerate(names):
+        before = (other for other in names[:k] if other not in twice)
+        same = (other for other in before if _same(numbers[name], numbers[other]))
+        first = next(same, None)
+        if first is not None:
+            twice[name] = first
+    return twice
+
+
+def _same(a: Floats, b: Floats) -> bool:
+    return bool(np.allclose(a, b, rtol=EQUAL, atol=0.0, equal_nan=True))
 
 
 def _collect(

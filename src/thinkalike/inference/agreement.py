@@ -6,9 +6,10 @@ second matrix is turned into trajectories (a point per layer, by classical scali
 *surrogates*, with which the first has nothing to do:
 
 - every system starts where it started;
-- its steps have the lengths that they had, in a random order;
-- their directions turn as smoothly as they did: the discrete cosine transform of the unit steps keeps the
-  size of every frequency, and each gets a new direction at random, drawn with the spread that steps have.
+- each of its steps has the length that it had: where all models make long steps late, so do the surrogates;
+- the directions of its steps turn as smoothly as they did: the discrete cosine transform of the unit steps
+  keeps the size of every frequency, and each gets a new direction at random, drawn with the spread that steps
+  have.
 """
 
 from __future__ import annotations
@@ -169,8 +170,7 @@ def _surrogates(start: Floats, steps: Floats, colour: Floats, n: int, rng: np.ra
     frequencies = np.linalg.norm(dct(steps / lengths[:, None], axis=0, norm="ortho"), axis=1)
     turned = _unit(rng.standard_normal((n, *steps.shape)) @ colour) * frequencies[:, None]
     directions = _unit(idct(turned, axis=1, norm="ortho"))
-    moved = directions * rng.permuted(np.tile(lengths, (n, 1)), axis=1)[..., None]
-    return np.concatenate([begin, start + moved.cumsum(axis=1)], axis=1)
+    return np.concatenate([begin, start + (directions * lengths[:, None]).cumsum(axis=1)], axis=1)
 
 
 def _unit(vectors: Floats) -> Floats:

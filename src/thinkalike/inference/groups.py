@@ -7,6 +7,7 @@ the separation of the groups is tested by relabelling and by turning them (`sepa
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
@@ -18,7 +19,7 @@ import pandas as pd
 
 from thinkalike.errors import InvalidInput
 from thinkalike.inference.over_models import mean_over_pairs
-from thinkalike.inference.separation import Separation, separations
+from thinkalike.inference.separation import SMALLEST, Separation, separations
 from thinkalike.labels import Floats, Layer
 from thinkalike.saving import Kept
 
@@ -45,7 +46,7 @@ class ModelGroups(Kept):
     """One row per layer: how much farther apart models of different groups are than models of one, all groups
     counting alike (between − within for distances, the reverse for similarities), with low, high, p of that
     layer, and p_any, corrected for having looked at all layers. The range starts above 0 where p ≤ 0.05. p is
-    NaN where there are so few relabellings that none could be that small"""
+    NaN where there are so few relabellings that none could be that small, and where a group has two models"""
     smallest_p: float = 0.0
     """The least p that relabelling these models could give: 1/3 for two and two, 1/35 for four and four"""
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -72,6 +73,8 @@ class ModelGroups(Kept):
         """Why no p is given; empty where there is one."""
         if self.separation["p"].notna().any():
             return ""
+        if min(Counter(self.groups).values()) < SMALLEST:
+            return "no p, for two models do not tell how far those of their group scatter: it takes three"
         return f"no p, for so few relabellings give none below {self.smallest_p:.2g}: it takes more models"
 
     def to_frame(self) -> pd.DataFrame:
@@ -109,10 +112,11 @@ def compare_groups(
         centre and unlike spread have separation 0. The separation is then √(mean square between) −
         √(mean square within), in the unit of the distances. False for what adds up as it is (similarities,
         penalties, losses). None: squared for distances.
-    n_permutations : relabellings of the models by group; all of them where they are fewer. In groups of three
-        models or more these are also turned around their centre (`separation.py`), at most 1,999 times.
-    confidence : of the ranges. Where the relabellings are so few that no p could be 1 − `confidence`, none is
-        given (`why_no_p`): two groups of three, or of two and four, are too few for 0.05.
+    n_permutations : relabellings of the models by group; all of them where they are fewer. Models are also
+        turned around the centre of their group (`separation.py`), at most 1,999 times.
+    confidence : of the ranges. Where the relabellings are so few that no p could be 1 − `confidence`, and
+        where a group has two models, which do not tell how far others of theirs scatter, no p is
+        given (`why_no_p`): two groups of three are too few for 0.05.
 
     Examples
     --------

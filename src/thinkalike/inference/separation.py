@@ -35,7 +35,7 @@ from thinkalike.labels import Floats
 Labels = npt.NDArray[np.int64]
 
 SMALLEST = 3
-"""Models that every group needs for a jackknife: without one of them there must be a pair left"""
+"""Models that every group needs: without one there must be a pair left, to tell how far they scatter"""
 TURNS = 1999
 """How often the models of each group are turned around its centre"""
 _AT_ONCE = 1000  # labellings or turns
@@ -50,19 +50,18 @@ class Separation(NamedTuple):
     value
         Q.
     low, high
-        Its range; NaN where a group has two models.
+        Its range; NaN, as p is, where a group has two models.
     p
-        Share of relabellings, or of turned models, with a T at least as high, whichever is larger. Where a
-        group has two models, of relabellings with as high a Q.
+        Share of relabellings, or of turned models, with a T at least as high, whichever is larger.
     p_any
         The same for the highest T over all matrices.
     """
 
     value: float
-    low: float
-    high: float
-    p: float
-    p_any: float
+    low: float = float("nan")
+    high: float = float("nan")
+    p: float = float("nan")
+    p_any: float = float("nan")
 
 
 def separations(
@@ -78,17 +77,19 @@ def separations(
     """
     stack = (stack + np.swapaxes(stack, 1, 2)) / 2  # a direction is no business of groups
     stack = np.where(np.eye(len(codes), dtype=bool), 0.0, stack)
-    studentised = bool(np.bincount(codes).min() >= SMALLEST)
-    moments = [_Moments.of(matrix, codes, labellings, studentised) for matrix in stack]
+    if np.bincount(codes).min() < SMALLEST:
+        return [Separation(float(_contrasts(V[None], codes[None], jackknife=False)[0][0, 0])) for V in stack]
+    moments = [_Moments.of(matrix, codes, labellings) for matrix in stack]
     found = np.array([one.statistics(0.0)[0] for one in moments])
-    nulls = [np.stack([one.statistics(0.0)[1:] for one in moments])]  # (n, n_labellings)
-    if studentised:
-        turned = _turned(stack, codes, min(TURNS, len(labellings)), seed)
-        nulls.append(np.concatenate([found[:, None], turned], axis=1))
+    turned = _turned(stack, codes, min(TURNS, len(labellings)), seed)
+    nulls = (
+        np.stack([one.statistics(0.0)[1:] for one in moments]),  # (n, n_labellings)
+        np.concatenate([found[:, None], turned], axis=1),
+    )
     return [
         Separation(
             one.value,
-            *one.range(1 - confidence, None if len(nulls) == 1 else nulls[1][k]),
+            *one.range(1 - confidence, nulls[1][k]),
             max(_share_as_high(null[k], found[k]) for null in nulls),
             max(_share_as_high(null.max(axis=0), found[k]) for null in nulls),
         )
@@ -97,7 +98,7 @@ def separations(
 
 
 def _share_as_high(null: Floats, found: float) -> float:
-    return float((null >= found - _EQUAL).mean())
+    return float((null >= found - _EQUAL * max(1.0, abs(found))).mean())
 
 
 def _turned(stack: Floats, codes: Labels, n: int, seed: int) -> Floats:
@@ -142,21 +143,18 @@ class _Moments(NamedTuple):
     """
 
     Q: Floats  # (1 + n_labellings, 3)
-    covariance: Floats | None  # (1 + n_labellings, 3, 3)
+    covariance: Floats  # (1 + n_labellings, 3, 3)
     free: int  # degrees of freedom of the jackknife
 
     @classmethod
-    def of(cls, V: Floats, codes: Labels, labellings: Labels, studentised: bool) -> _Moments:
+    def of(cls, V: Floats, codes: Labels, labellings: Labels) -> _Moments:
         three = _moved_together(V, codes)
         every = np.concatenate([codes[None], labellings])
         parts = [
-            _contrasts(three, every[first : first + _AT_ONCE], jackknife=studentised)
-            for first in range(0, len(every), _AT_ONCE)
+            _contrasts(three, every[first : first + _AT_ONCE]) for first in range(0, len(every), _AT_ONCE)
         ]
         Q = np.concatenate([q for q, _ in parts])
         free = len(codes) - int(codes.max()) - 1
-        if not studentised:
-            return cls(Q, None, free)
         return cls(Q, np.concatenate([np.einsum("lsm,ltm->lst", d, d) for _, d in parts]), free)
 
     @property
@@ -164,18 +162,14 @@ class _Moments(NamedTuple):
         return float(self.Q[0, 0])
 
     def statistics(self, share: float) -> Floats:
-        """T of every labelling after the groups were moved together by `share`; Q without a jackknife."""
+        """T of every labelling after the groups were moved together by `share`."""
         c = np.array([1.0, -share, share**2])
         Q = self.Q @ c
-        if self.covariance is None:
-            return Q / max(float(np.abs(self.Q).max()), 1e-300)
         variance = np.einsum("lst,s,t->l", self.covariance, c, c)
         return Q / np.sqrt(np.maximum(variance, 1e-24 * max(float(np.abs(self.Q).max()), 1e-300) ** 2))
 
-    def range(self, alpha: float, turned: Floats | None) -> tuple[float, float]:
+    def range(self, alpha: float, turned: Floats) -> tuple[float, float]:
         """Where the relabelled and the `turned` models both say so."""
-        if self.covariance is None or turned is None:
-            return float("nan"), float("nan")
         error = float(np.sqrt(self.covariance[0, 0, 0]))
         share = self._lowest_share(alpha, turned)
         low, normal = share**2 * float(self.Q[0, 2]), self.value - self._quantile(alpha) * error
