@@ -97,6 +97,13 @@ def test_every_name_of_the_reference_exists() -> None:
         assert hasattr(importlib.import_module(module), name), path
 
 
+def test_notebooks_are_run_with_the_package_as_it_is() -> None:
+    """What an earlier package gave is not shown, and an error in a cell is an error of the site."""
+    plugin = (ROOT / "mkdocs.yml").read_text("utf-8").partition("mkdocs-jupyter:\n")[2].partition("  - ")[0]
+    said = dict(re.findall(r"^ +(\w+): (\w+)", plugin, re.MULTILINE))
+    assert (said["execute"], said["cache"], said["allow_errors"]) == ("true", "false", "false")
+
+
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]))
     docs = ROOT / "docs"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 RADIUS = 6.0
 """Of a point, in pixels"""
-LETTER, LINE = 0.53, 1.1
+LETTER, LINE = 0.6, 1.1
 """Width of a letter and height of a line, in font sizes; about, for fonts differ"""
 BOLD = 0.64
 """Width of a bold letter, in font sizes"""
