@@ -15,6 +15,7 @@ from thinkalike.comparison.feature_similarity import by_features
 from thinkalike.comparison.profiles import Profile
 from thinkalike.comparison.similarity_matrix import SimilarityMatrix
 from thinkalike.inference.agreement import Agreement
+from thinkalike.inference.geometry_tests import GeometryTest
 
 Make = Callable[..., Profile]
 NAMES = tuple("pqrstu")
@@ -77,7 +78,8 @@ def test_nothing_beyond_chance(make_profile: Make) -> None:
         found.alike
         == "No two of these systems care about the same features more than unrelated systems would."
     )
-    assert found.sure.startswith("None of 3 pairs are more alike than chance.")
+    assert found.sure == "None of 3 pairs are more alike than chance."  # of no pair it is said to come first
+    assert "tie" not in found.next
 
 
 def test_the_most_alike_have_the_highest_tau_not_the_smallest_q(make_profile: Make) -> None:
@@ -206,6 +208,20 @@ def test_geometry_is_told_when_it_agrees_and_when_it_does_not(make_profile: Make
     assert found.startswith("Geometry (RSA), which knows no features, puts b and c first.")
 
 
+def test_geometry_puts_no_pair_first_that_is_no_more_than_chance(make_profile: Make) -> None:
+    made = profiles(make_profile, a=FIRST, b=FIRST, c=SECOND)
+    found = matrices(made, np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]]))
+    for q, said_of_geometry in (
+        (0.3, "By geometry (RSA) no two of them are more alike than chance."),
+        (0.01, "Geometry (RSA), which knows no features, puts the same pair first."),
+    ):
+        tests = tuple(
+            GeometryTest(a, b, 0.3, 0.6, 0, 0, q=q) for a, b in (("a", "b"), ("a", "c"), ("b", "c"))
+        )
+        found["rsa"] = replace(found["rsa"], tests=tests)
+        assert answer(made, found).otherwise.startswith(said_of_geometry)
+
+
 def test_agreement_of_matrices_beside_untrained_copies(make_profile: Make) -> None:
     made = profiles(make_profile, a=FIRST, b=FIRST)
     one = Agreement("features", "rsa", 0.4, 0.2, 0.4, 0.3, 199)
@@ -217,8 +233,10 @@ def test_agreement_of_matrices_beside_untrained_copies(make_profile: Make) -> No
     assert "tend to be alike by geometry too, but so they do in untrained copies." in sure(
         replace(one, untrained=0.9, untrained_share=0.8)
     )
-    assert "tend to be alike by geometry too, more than in untrained copies." in sure(
-        replace(one, untrained=0.1, untrained_share=0.0)
+    trained = replace(one, untrained=0.1, untrained_share=0.0)
+    assert "tend to be alike by geometry too, more than in untrained copies." in sure(trained)
+    assert "alike by geometry no more than smooth changes over depth give." in sure(
+        replace(trained, q_smooth=0.4)
     )
 
 
@@ -226,12 +244,12 @@ def test_untrained_copies(make_profile: Make) -> None:
     made = profiles(make_profile, a=FIRST, b=FIRST)
     assert "ntrained" not in said(made, q=0.01).sure
     assert said(made, q=0.01, control=0.1, control_share=0.0).sure == (
-        "That is more than chance. Untrained copies are less alike: it comes from training. "
+        "That is more than chance. Untrained copies are hardly ever as alike, which speaks for training. "
         "With other sentences they would be about as alike."
     )
     assert said(made, q=0.01, control=0.9, control_share=0.4).sure == (
         "That is more than chance. "
-        "But untrained copies of the systems are as alike: training is not what it comes from. "
+        "But untrained copies of the systems may be as alike: it need not come from training. "
         "With other sentences they would be about as alike."
     )
     models = {name: replace(p, metadata={**p.metadata, "model": name}) for name, p in made.items()}
@@ -285,8 +303,45 @@ def test_systems_of_which_the_features_explain_nothing(make_profile: Make) -> No
     assert found.why.endswith("Of b the features say nothing: they explain none of the distances.")
 
 
+def unexplained(made: Profile) -> Profile:
+    """The same, but that ρ is as often below 0 as above."""
+    scores = np.broadcast_to(np.resize([0.3, -0.3], made.scores.shape[1]), made.scores.shape)
+    return replace(made, scores=scores)
+
+
+def test_systems_of_which_the_features_explain_no_more_than_nothing(make_profile: Make) -> None:
+    """Each ranks the features, but that may be chance: nothing is said of the order."""
+    made = profiles(make_profile, a=FIRST, b=FIRST, c=FIRST, d=SECOND)
+    noise = {name: unexplained(p) for name, p in made.items()}
+    found = said(noise)
+    assert found.alike == "How alike these systems are by features cannot be said."
+    assert found.why == "That the features explain anything of a, b, c and d, these items do not show."
+    assert "organised" not in found.why
+    found = answer(noise | {"b": made["b"]}, matrices(noise | {"b": made["b"]}))
+    assert found.why == "That the features explain anything of a, c and d, these items do not show."
+    some = made | {"c": noise["c"]}
+    found = answer(some, matrices(some))
+    assert found.alike.startswith("a and b are the most alike")
+    assert found.why.endswith("That the features explain anything of c, these items do not show.")
+    assert found.sure.endswith("Other sentences would put the same pair first.")
+
+
+def test_the_most_alike_are_sought_among_systems_that_are_explained(make_profile: Make) -> None:
+    """Whoever has the same profile by chance is no rival, so others are held against the best of the rest."""
+    made = profiles(make_profile, a=FIRST, b=SWAPPED, c=FIRST, d=SECOND)
+    made["c"] = unexplained(made["c"])
+    blocks = {(b.a, b.b): b for b in matrices(made)["features"].blocks}
+    assert blocks["a", "c"].mean > blocks["a", "b"].mean
+    assert np.isnan(blocks["a", "b"].behind_low)
+    assert blocks["a", "d"].behind_low == pytest.approx(
+        blocks["a", "b"].mean - blocks["a", "d"].mean, abs=0.05
+    )
+
+
 def test_one_system(make_profile: Make) -> None:
-    assert said(profiles(make_profile, a=FIRST)).alike == "a is organised above all by p."
+    made = profiles(make_profile, a=FIRST)
+    assert said(made).alike == "a is organised above all by p."
+    assert said({"a": unexplained(made["a"])}).sure.startswith("That the features explain anything of it, ")
 
 
 def test_items_that_are_no_words(make_profile: Make) -> None:

@@ -60,11 +60,15 @@ def answer(
 
     `sample` is what the systems were shown a sample of: sentences, or items of another kind.
     """
-    blocks = [block for block in matrices[FEATURES].blocks if block.a != block.b]
     if len(profiles) == 1:
         return _one_system(next(iter(profiles.values())))
-    if not blocks:
+    ranked = [block for block in matrices[FEATURES].blocks if block.a != block.b]
+    if not ranked:
         return _nothing_ranked(profiles)
+    silent = {name for name, profile in profiles.items() if not profile.explains_something}
+    blocks = [block for block in ranked if not silent & {block.a, block.b}]
+    if not blocks:
+        return _nothing_shown([name for name in profiles if name in silent], tried, sample)
     best = max(blocks, key=lambda block: block.mean)
     alike, why = _who_is_alike(blocks, best), _why(profiles, blocks, best)
     layers = [layer for profile in profiles.values() for layer in profile.layers]
@@ -81,12 +85,16 @@ def answer(
 
 
 def _one_system(profile: Profile) -> Answer:
-    weak = np.nanmedian(profile.mean_scores) < LITTLE
+    sure = "The profile below shows it for every layer."
+    if not profile.explains_something:
+        sure = "That the features explain anything of it, these items do not show."
+    elif np.nanmedian(profile.mean_scores) < LITTLE:
+        sure = "The features explain little of it."
     where = where_features_matter([profile]) if has_parts(profile.layers) else ""
     return Answer(
         f"{profile.system} is organised above all by {_top(profile, system_shares(profile))}.",
         f"Its vectors lie further apart where that differs than where anything else does. {where}".rstrip(),
-        "The features explain little of it." if weak else "The profile below shows it for every layer.",
+        sure,
         "Other features, or other sentences.",
         "Compare it with another system.",
     )
@@ -103,10 +111,27 @@ def _nothing_ranked(profiles: Mapping[str, Profile]) -> Answer:
     )
 
 
+def _nothing_shown(silent: Sequence[str], tried: Robustness | None, sample: str) -> Answer:
+    """Systems do rank features, but in an order that may be chance alone."""
+    sure = "Nothing could be tested against chance."
+    return Answer(
+        "How alike these systems are by features cannot be said.",
+        f"That the features explain anything of {listed(silent)}, these items do not show.",
+        sure if tried is None else f"{sure} {tried.answer}",
+        f"Other features may tell the systems apart, or more {sample}.",
+        "Compare by geometry, which needs no features, or add features.",
+    )
+
+
 def _who_is_left_out(profiles: Mapping[str, Profile], blocks: Sequence[BlockTest]) -> str:
     compared = {name for block in blocks for name in (block.a, block.b)}
-    flat = [name for name in profiles if name not in compared]
-    return f" Of {listed(flat)} the features say nothing: they explain none of the distances." if flat else ""
+    others = [name for name in profiles if name not in compared]
+    flat = [name for name in others if _is_flat(profiles[name])]
+    silent = [name for name in others if name not in flat]
+    said = f" Of {listed(flat)} the features say nothing: they explain none of the distances." if flat else ""
+    if silent:
+        said += f" That the features explain anything of {listed(silent)}, these items do not show."
+    return said
 
 
 def _is_flat(profile: Profile) -> bool:
@@ -290,15 +315,17 @@ def _beyond_untrained(blocks: Sequence[BlockTest]) -> str:
     if not known:
         return ""
     if not as_alike:
-        return "Untrained copies are less alike: it comes from training."
+        return "Untrained copies are hardly ever as alike, which speaks for training."
     named = listed([_pair(block) for block in as_alike[:2]]) if len(as_alike) < len(known) else "the systems"
-    return f"But untrained copies of {named} are as alike: training is not what it comes from."
+    return f"But untrained copies of {named} may be as alike: it need not come from training."
 
 
 def _matrices_beyond_untrained(agreements: Sequence[Agreement]) -> str:
     known = [one for one in agreements if np.isfinite(one.untrained_share)]
     if not known:
         return ""
+    if known[0].q_smooth > SIGNIFICANT:
+        return "Layers alike by features are alike by geometry no more than smooth changes over depth give."
     if known[0].untrained_share > SIGNIFICANT:
         return (
             "Layers alike by features tend to be alike by geometry too, but so they do in untrained copies."
@@ -309,9 +336,9 @@ def _matrices_beyond_untrained(agreements: Sequence[Agreement]) -> str:
 def _other_samples(blocks: Sequence[BlockTest], best: BlockTest, sample: str) -> str:
     if not np.isfinite(best.low):
         return f"How it would be with other {sample} was not asked."
+    if _is_tested(blocks) and not any(_is_alike(block) for block in blocks):
+        return ""  # no pair was named
     if len(blocks) == 1:
-        if _is_tested(blocks) and not _is_alike(best):
-            return ""
         steady = _degree(best.low) == _degree(best.high)
         would_be = "would be about as alike" if steady else "may be more alike, or less"
         return f"With other {sample} they {would_be}."
@@ -351,6 +378,9 @@ def _geometry(blocks: Sequence[BlockTest], best: BlockTest, matrices: Mapping[st
     rsa, ours = matrices["rsa"], (best.a, best.b)
     if len(blocks) == 1:
         return ""
+    tests = [rsa.geometry_test(block.a, block.b) for block in blocks]
+    if all(test is not None and test.q > SIGNIFICANT for test in tests):
+        return "By geometry (RSA) no two of them are more alike than chance."
     ordered = sorted(((block.a, block.b) for block in blocks), key=lambda pair: -rsa.block_mean(*pair))
     top, other = ordered[0], ordered[1] if ordered[0] == ours else ours
     if rsa.clearly_apart(top, other) is False:
@@ -374,7 +404,8 @@ def _what_next(
     steps = []
     if not np.isfinite(best.low):
         steps.append("ask for ranges (--resamples 20)")
-    if any(block.is_tied and np.isfinite(block.behind_low) for block in blocks):
+    named = not _is_tested(blocks) or any(_is_alike(block) for block in blocks)
+    if named and any(block.is_tied and np.isfinite(block.behind_low) for block in blocks):
         steps.append(f"take more {sample}, which may break the tie")
     copied = all("model" in profile.metadata for profile in profiles.values())  # arrays cannot be
     if copied and not np.isfinite(best.control):

@@ -32,7 +32,7 @@ def by_features(
     noise = _noise_of(profiles, kept, values, rows, blocks, seed)
     if noise is not None:
         low, high, _ = _inside(noise_range(values, noise.cells, noise.n, **noise.dealt))
-        blocks = _with_ranges(blocks, noise)
+        blocks = _with_ranges(blocks, noise, silent)
     reliability = np.concatenate([profile.reliability for profile in profiles])
     ceiling = np.sqrt(np.outer(reliability, reliability)) if np.isfinite(reliability).all() else None
     if ceiling is not None:
@@ -139,10 +139,16 @@ def _block_mean(cells: Floats, *, within: bool) -> float:
     return float(cells[known].mean()) if known.any() else float("nan")
 
 
-def _with_ranges(blocks: Sequence[BlockTest], noise: _Noise) -> tuple[BlockTest, ...]:
-    """The range of each mean; and of how far it stays behind that of the two systems most alike."""
+def _with_ranges(
+    blocks: Sequence[BlockTest], noise: _Noise, silent: Sequence[str] = ()
+) -> tuple[BlockTest, ...]:
+    """The range of each mean; and of how far it stays behind that of the two systems most alike.
+
+    Systems of which the features explain nothing are not called alike, unless there are no others.
+    """
     between = [block for block in blocks if block.a != block.b]
-    best = max(between, key=lambda block: block.mean, default=None)
+    heard = [block for block in between if not {block.a, block.b} & set(silent)]
+    best = max(heard or between, key=lambda block: block.mean, default=None)
     ranged = []
     for block in blocks:
         own = noise.means[block.a, block.b]
