@@ -65,7 +65,10 @@ PAPER_RULES: dict[str, Rule] = {
         claim="Similarity by features and by geometry agree overall (ρ = 0.69).",
         effect="ρ of the two matrices less what unrelated trajectories as smooth give",
         at_least=0.1,
-        earlier=("until 2026-11-17 p ≤ 0.05 against permuted layers, which is no null for that.",),
+        earlier=(
+            "until 2026-11-17 p ≤ 0.05 against permuted layers, which is no null for that.",
+            "until 2026-11-19 the steps of unrelated models were put in any order.",
+        ),
         figure="similarity",
     ),
     "most alike models": _rule(
