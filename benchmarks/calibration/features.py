@@ -25,6 +25,7 @@ from thinkalike.labels import Row
 from thinkalike.stimuli import Stimuli
 
 SENTENCES = {"salle2024": 100, "untangled": 60, "half missing": 100}
+DOCUMENTS = {"documents of eight items": 20}
 LEVEL = (0.03, 0.07)
 
 
@@ -39,6 +40,10 @@ class NullWorld:
     tails: int | None = None
     loud: int = 0
     interactions: float = 0.0
+    sentence_noise: float = 0.5
+    """What the items of a sentence share, as a share of the noise of items"""
+    strength: float = 1.0
+    """All strengths are multiplied by it"""
     draws_each: int | None = None
     """Draws of systems that some sentences are shown to; then others are drawn. None: the same throughout"""
 
@@ -58,7 +63,13 @@ class NullWorld:
 
     def world(self, seed: int) -> World:
         stimuli = shown(self.kind, self.n_sentences, seed)
-        return World(stimuli, tails=self.tails, loud=self.loud, interactions=self.interactions)
+        return World(
+            stimuli,
+            sentence_noise=self.sentence_noise,
+            tails=self.tails,
+            loud=self.loud,
+            interactions=self.interactions,
+        )
 
 
 NULL_WORLDS = {
@@ -95,6 +106,14 @@ OUTSIDE_WORLDS = {
     ),
 }
 """Worlds of other kinds, drawn up when all else was done"""
+LOUD_SENTENCES = {
+    f"untangled, sentences 1.5 times as loud as words, strengths of {strength}, 3 layers": NullWorld(
+        "untangled", "log-normal", (3, 3), 60, sentence_noise=1.5, strength=strength, draws_each=5
+    )
+    for strength in (1.0, 0.3)
+}
+"""Items of a sentence are close, and alike in features that are the same in a whole sentence (tense,
+question): where the others are weak, that is taken for strength of these"""
 
 
 def null_in(n_draws: int, seed: int, *, about: NullWorld, name: str) -> list[Claim]:
@@ -107,7 +126,7 @@ def null_in(n_draws: int, seed: int, *, about: NullWorld, name: str) -> list[Cla
             side = LayerJudge.of(plan.encoding).side
         layers = []
         for depth in about.layers:
-            drawn = draw_strengths(rng, about.strengths, plan.differences.n_features)
+            drawn = about.strength * draw_strengths(rng, about.strengths, plan.differences.n_features)
             layers += world.system(rng, drawn, depth, spread=0.4)
         with threadpool_limits(1):
             measured = [
@@ -124,12 +143,16 @@ def null_in(n_draws: int, seed: int, *, about: NullWorld, name: str) -> list[Cla
     return claims
 
 
-def nothing_matters(n_draws: int, seed: int, *, kind: str) -> list[Claim]:
+def nothing_matters(
+    n_draws: int, seed: int, *, kind: str, sentence_noise: float = 0.5, draws_each: int | None = None
+) -> list[Claim]:
     """p where no feature matters in either system, and whether there is one where features do matter."""
     warnings.simplefilter("ignore", CautionWarning)
-    world = World(shown(kind, SENTENCES[kind], seed))
     rng, p = np.random.default_rng(seed), {"none": [], "all": []}
-    for _ in range(n_draws):
+    for k in range(n_draws):
+        if k % (draws_each or n_draws) == 0:
+            stimuli = shown(kind, (SENTENCES | DOCUMENTS)[kind], seed + k)
+            world = World(stimuli, sentence_noise=sentence_noise)
         for what, found in p.items():
             drawn = [draw_strengths(rng, "log-normal", len(world.codes)) * (what == "all") for _ in "ab"]
             systems = {
@@ -165,6 +188,14 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
         {name: partial(null_in, about=about, name=name) for name, about in OUTSIDE_WORLDS.items()},
         1200,
     ),
+    "features-null-loud-sentences": (
+        {name: partial(null_in, about=about, name=name) for name, about in LOUD_SENTENCES.items()},
+        400,
+    ),
     "features-nothing": ({kind: partial(nothing_matters, kind=kind) for kind in SENTENCES}, 200),
+    "features-nothing-documents": (
+        {kind: partial(nothing_matters, kind=kind, sentence_noise=0.7, draws_each=10) for kind in DOCUMENTS},
+        200,
+    ),
 }
 """Name → the simulation, and the draws of a full run"""

@@ -57,6 +57,12 @@ def _maps(rng: Generator, width: int, *, alike: float) -> list[Floats]:
     return maps
 
 
+def _mixed_maps(rng: Generator, width: int) -> list[Floats]:
+    """Every layer reads half as all do, and half by itself."""
+    common, *own = rng.normal(size=(1 + 2 * LAYERS, width, UNITS))
+    return [0.5 * common + 0.5 * one for one in own]
+
+
 def _words(n: int, each: int = 3) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(n), each)
 
@@ -89,6 +95,16 @@ def loud_first_words(rng: Generator, n: int, *, maps: list[Floats]) -> Drawn:
         out[first, k % 2] = (2 + 2 * (k % LAYERS)) * (1 + 0.3 * rng.normal(size=first.sum()))
         layers.append(meaning @ m + out + 0.5 * rng.normal(size=out.shape))
     return Drawn(sentence, layers)
+
+
+def heavy_tails(rng: Generator, n: int, *, maps: list[Floats], sparse: bool) -> Drawn:
+    """Units that are 0 for most words, as rectified and sparse ones are; or sentences of unlike loudness."""
+    sentence = _words(n)
+    meaning = rng.normal(size=(len(sentence), 4)) + rng.normal(size=(n, 4))[sentence]
+    if not sparse:
+        meaning *= np.exp(0.8 * rng.normal(size=n))[sentence, None]
+    layers = [meaning @ m + rng.normal(size=(len(sentence), UNITS)) for m in maps]
+    return Drawn(sentence, [np.maximum(X - 2, 0) for X in layers] if sparse else layers)
 
 
 @cache
@@ -129,6 +145,8 @@ def worlds() -> dict[str, World]:
         "features of the grammar": partial(
             of_features, grammar="untangled", strengths=strengths, seed=1, noise=1.0
         ),
+        "sparse units": partial(heavy_tails, maps=_mixed_maps(fixed, 4), sparse=True),
+        "sentences of unlike loudness": partial(heavy_tails, maps=_maps(fixed, 4, alike=0.5), sparse=False),
     }
 
 
@@ -146,12 +164,12 @@ def truth(world: str, measure: str) -> Floats:
     )
 
 
-def coverage(n: int, seed: int, *, measure: str, world: str) -> list[Claim]:
-    """How often 95 % ranges hold the truth, over samples of 50 sentences."""
+def coverage(n: int, seed: int, *, measure: str, world: str, sentences: int = SENTENCES) -> list[Claim]:
+    """How often 95 % ranges hold the truth, over samples of so many sentences."""
     rng, true = np.random.default_rng(seed), truth(world, measure)[BETWEEN]
     cells, means = [], []
     for _ in range(n):
-        drawn = worlds()[world](rng, SENTENCES)
+        drawn = worlds()[world](rng, sentences)
         plan = plan_sentences(drawn.sentence, len(drawn.sentence), permutations=0)
         without = plan.left_out(measure, drawn.layers)
         assert without is not None
@@ -163,6 +181,8 @@ def coverage(n: int, seed: int, *, measure: str, world: str) -> list[Claim]:
         block = next(t for t in tests if t.a != t.b)
         means.append(block.low <= true.mean() <= block.high)
     about = f"{world} (true mean {true.mean():.2f})"
+    if sentences != SENTENCES:
+        about = f"{about}, {sentences} sentences"
     return [
         Claim(f"95 % range of a {what}, {measure}", about, *COVERAGE, float(np.mean(held)), n)
         for what, held in (("cell", cells), ("block mean", means))
@@ -183,6 +203,17 @@ def unrelated(rng: Generator, n: int, *, place: float, unequal: bool) -> Drawn:
     return Drawn(sentence, layers)
 
 
+def drifting(rng: Generator, n: int, *, over: int) -> Drawn:
+    """Two recordings of trials in a row that have nothing in common, but each drifts while it is made."""
+    time = np.arange(n)
+    near = np.exp(-(((time[:, None] - time) / over) ** 2))
+    layers = []
+    for _ in ("a", "b"):
+        drift = 2 * (near / np.linalg.norm(near, axis=1, keepdims=True)) @ rng.normal(size=(n, UNITS))
+        layers += [drift + rng.normal(size=(n, UNITS)) for _ in range(LAYERS)]
+    return Drawn(time, layers)
+
+
 UNRELATED: dict[str, World] = {
     "nothing shared": partial(unrelated, place=0.0, unequal=False),
     "both see the place of a word": partial(unrelated, place=2.0, unequal=False),
@@ -190,12 +221,15 @@ UNRELATED: dict[str, World] = {
 }
 
 
+IN_A_ROW: dict[str, World] = {"trials in a row, both recordings drift": partial(drifting, over=6)}
+
+
 def null_level(n: int, seed: int, *, measure: str, world: str) -> list[Claim]:
     """How often unrelated systems get p ≤ 0.05, for the mean over layers and for the best layers."""
     names = [f"{system}:{layer}" for system, layer in ROWS]
     rng, means, bests = np.random.default_rng(seed), [], []
     for k in range(n):
-        drawn = UNRELATED[world](rng, 30)
+        drawn = (UNRELATED | IN_A_ROW)[world](rng, 30)
         plan = plan_sentences(drawn.sentence, len(drawn.sentence), ranges=False, permutations=99, seed=k)
         null = plan.null(get_measure(measure), drawn.layers, names)
         assert null is not None
@@ -282,6 +316,8 @@ WORLDS = (
     "features of the grammar",
 )
 """The names of `worlds()`, which take a while to make"""
+HEAVY = ("sparse units", "sentences of unlike loudness")
+"""Of `worlds()` too: a few items carry most of the variance"""
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     **{
@@ -292,6 +328,23 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
         for measure in MEASURES
         if has_range(measure)
     },
+    "ranges-heavy-tails": (
+        {
+            f"{measure}, {world}, {n} sentences": partial(coverage, measure=measure, world=world, sentences=n)
+            for measure in ("rsa", "rsa-pearson", "cka")
+            for world in HEAVY
+            for n in (25, SENTENCES)
+        },
+        300,
+    ),
+    "null-in-a-row": (
+        {
+            f"{measure}, {world}": partial(null_level, measure=measure, world=world)
+            for measure in ("rsa", "cka")
+            for world in IN_A_ROW
+        },
+        200,
+    ),
     **{
         f"null-{measure}": (
             {world: partial(null_level, measure=measure, world=world) for world in UNRELATED},

@@ -114,6 +114,22 @@ def why_nothing(n: int, seed: int) -> list[Claim]:
     return found
 
 
+def why_far_scattered(n: int, seed: int) -> list[Claim]:
+    """Two of ten models have another level of one fact and scatter five times as far around one centre."""
+    rng, p = np.random.default_rng((seed, 23)), []
+    for _ in range(n):
+        names = [f"model {k}" for k in range(10)]
+        odd = pd.Series(["usual"] * 8 + ["odd"] * 2, names)
+        facts = pd.DataFrame({"kind": odd, "size": 10 ** rng.uniform(7, 10, 10), "year": rng.permutation(10)})
+        facts.index = pd.Index(names)
+        places = rng.normal(size=(10, 6)) * np.where(odd == "odd", 5.0, 1.0)[:, None]
+        distances = np.linalg.norm(places[:, None] - places, axis=-1)
+        p.append(p_values(Distances("warped", tuple(names), distances), facts)["kind"])
+    world = "ten models, two of another kind that scatter five times as far"
+    share = float((np.array(p) <= 0.05).mean())
+    return [Claim("p ≤ 0.05, a fact that only goes with scatter", world, *LEVEL, share, n)]
+
+
 def why_two_of_six(n: int, seed: int) -> list[Claim]:
     """Two facts matter: how often they are found, and how often one of the four others is."""
     found = []
@@ -165,6 +181,7 @@ def importances(distances: Distances, facts: pd.DataFrame, *, ranges: bool = Tru
 
 SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "why-nothing": (why_nothing, 500),
+    "why-far-scattered": (why_far_scattered, 400),
     "why-two-of-six": (why_two_of_six, 500),
     "why-ranges": (why_ranges, 60),
 }

@@ -141,10 +141,17 @@ def halves_of(matrix: Floats, rng: Generator) -> tuple[Floats, tuple[Floats, Flo
     return (first + second) / 2, (first, second)
 
 
-def blocks_in_gradient(n: int, seed: int, *, world: str) -> list[Claim]:
+MORE_UNEVEN: dict[str, Callable[[Generator], Floats]] = {
+    "steps of gamma 0.5": lambda rng: rng.gamma(0.5, size=LAYERS - 1),
+    "log-normal steps (1.5)": lambda rng: rng.lognormal(0, 1.5, size=LAYERS - 1),
+}
+"""Gaps that clump more than those of layers at random places"""
+
+
+def blocks_in_gradient(n: int, seed: int, *, world: str, gaps: Callable[[Generator], Floats]) -> list[Claim]:
     rng, taken, alone = np.random.default_rng(seed), 0, 0
     for _ in range(n):
-        places = np.concatenate([[0.0], GAPS[world](rng).cumsum()])
+        places = np.concatenate([[0.0], gaps(rng).cumsum()])
         apart = np.abs(places[:, None] - places) / places[-1]
         mean, halves = halves_of(np.exp(-apart / 0.4), rng)
         alone += _better(mean)
@@ -225,6 +232,13 @@ def far_from_all(rng: Generator, sizes: tuple[int, ...], *, apart: float) -> tup
     return distances, [f"group {code}" for code in codes]
 
 
+def of_one_make(rng: Generator, *, each: int) -> tuple[Floats, list[str]]:
+    """Two groups of ten models of one centre, which come in families of so many."""
+    families = np.repeat(rng.normal(size=(20 // each, 8)), each, axis=0)
+    X = 2 * families + 0.5 * rng.normal(size=families.shape)
+    return squareform(pdist(X)), ["group 0"] * 10 + ["group 1"] * 10
+
+
 ONE_CENTRE: dict[str, Draw] = {
     **{
         world: partial(models, sizes=sizes, apart=0.0, spread=spread)
@@ -236,6 +250,9 @@ ONE_CENTRE: dict[str, Draw] = {
         )
         for few, many in ((10, 10), (5, 15))
     },
+}
+FAMILIES: dict[str, Draw] = {
+    "10 + 10 models in families of five, none in both groups": partial(of_one_make, each=5)
 }
 PLANTED: dict[str, Draw] = {
     "5 + 5 models, each far from all or near to all": partial(far_from_all, sizes=(5, 5), apart=0.12),
@@ -295,7 +312,14 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "agreement-unrelated": (UNRELATED, 500),
     "agreement-elsewhere": (ELSEWHERE, 500),
     "agreement-related": (agreement_of_related, 200),
-    "blocks-gradients": ({world: partial(blocks_in_gradient, world=world) for world in GAPS}, 400),
+    "blocks-gradients": (
+        {world: partial(blocks_in_gradient, world=world, gaps=gaps) for world, gaps in GAPS.items()},
+        400,
+    ),
+    "blocks-more-uneven": (
+        {world: partial(blocks_in_gradient, world=world, gaps=gaps) for world, gaps in MORE_UNEVEN.items()},
+        400,
+    ),
     "blocks-planted": (
         {
             " + ".join(map(str, lengths)): partial(planted_blocks, lengths=lengths)
@@ -309,6 +333,10 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
             for world, draw in ONE_CENTRE.items()
         },
         400,
+    ),
+    "groups-families": (
+        {world: partial(groups_with_one_centre, draw=draw, world=world) for world, draw in FAMILIES.items()},
+        200,
     ),
     "groups-planted": ({world: partial(planted_groups, world=world) for world in PLANTED}, 200),
     "groups-known-centres": (

@@ -20,7 +20,7 @@ LEVELS = (2, 3, 2, 5, 4, 2, 6, 3)
 
 @dataclass(frozen=True)
 class Table:
-    """Three items a sentence, with features of so many levels each."""
+    """Some items a sentence, with features of so many levels each."""
 
     levels: tuple[int, ...] = LEVELS
     missing: float = 0.0
@@ -29,18 +29,24 @@ class Table:
     """The share of the first level of every feature; when None, each level has a share of its own"""
     shared: float = 0.0
     """How much any two features go together: the correlation of the normal numbers that levels are made of"""
+    each: int = 3
+    """Items a sentence"""
+    of_sentence: int = 0
+    """So many of the features, the first ones, are the same in all items of a sentence"""
 
     def draw(self, n_sentences: int, seed: int = 0) -> Stimuli:
         rng = np.random.default_rng(seed)
-        n = 3 * n_sentences
+        n = self.each * n_sentences
         common = rng.normal(size=n) if self.shared else 0.0
-        table: dict[str, Any] = {"sentence": np.repeat(np.arange(n_sentences), 3).astype(str)}
+        table: dict[str, Any] = {"sentence": np.repeat(np.arange(n_sentences), self.each).astype(str)}
         for place, n_levels in enumerate(self.levels):
             names = np.array(list("abcdef")[:n_levels], dtype=object)
             shares = self._shares(rng, n_levels)
             if self.shared:
                 mixed = np.sqrt(self.shared) * common + np.sqrt(1 - self.shared) * rng.normal(size=n)
                 values = names[np.searchsorted(np.cumsum(shares)[:-1], norm.cdf(mixed))]
+            elif place < self.of_sentence:
+                values = np.repeat(rng.choice(names, n_sentences, p=shares), self.each)
             else:
                 values = rng.choice(names, n, p=shares)
             table[f"f{place}"] = np.where(rng.random(n) < self.missing, None, values)
@@ -63,6 +69,7 @@ TABLES = {
     "uncommon": Table(levels=(2, 3, 2, 4, 2, 3), first=0.85),
     "scarce": Table(levels=(2, 2, 2, 3, 3, 2, 2, 4, 2), first=0.93),
     "correlated features": Table(levels=(2, 3, 2, 4, 2, 3, 5, 2), shared=0.6),
+    "documents of eight items": Table(levels=(2, 3, 2, 2, 3, 4, 2), first=0.4, each=8, of_sentence=3),
     "ten features": Table(levels=(2, 4, 3, 2, 2, 5, 3, 2, 3, 2)),
 }
 
