@@ -21,7 +21,7 @@ import torch
 from thinkalike.inference.null_calibration import calibrate, null_values, sentence_orders
 
 LAYERS, ITEMS, UNITS, PERMUTATIONS = (13, 25), 1000, 768, 200
-PART = 2
+PART = 20
 """Permutations that the other side is measured on"""
 RESULTS = Path(__file__).parent / "results" / "null_calibration.json"
 
