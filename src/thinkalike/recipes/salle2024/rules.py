@@ -69,6 +69,7 @@ PAPER_RULES: dict[str, Rule] = {
             "until 2026-11-17 p ≤ 0.05 against permuted layers, which is no null for that.",
             "until 2026-11-19 the steps of unrelated models were put in any order.",
         ),
+        written="2026-11-19",
         figure="similarity",
     ),
     "most alike models": _rule(
