@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +18,7 @@ from thinkalike.inference.ranges import jackknife_range, leave_parts_out
 from thinkalike.measures import get_measure, layer_measures
 from thinkalike.stimuli.feature_coding import code_features
 
+CALIBRATION = Path(__file__).parents[2] / "benchmarks" / "results" / "calibration.json"
 RNG = np.random.default_rng(0)
 SENTENCES = np.repeat(np.arange(12), 3)
 LAYERS = [RNG.normal(size=(36, d)) + 3 for d in (4, 6, 5)]
@@ -44,16 +48,11 @@ def test_every_matrix_is_the_measure_of_the_items_that_stay(measure: str) -> Non
         assert got[off] == pytest.approx(expected[off], abs=1e-6)
 
 
-def test_what_moves_with_the_number_of_items_has_no_range() -> None:
-    assert [m for m in layer_measures() if has_range(m)] == [
-        "cka",
-        "rsa",
-        "rsa-pearson",
-        "rsa-cosine",
-        "rsa-cosine-pearson",
-        "rsa-correlation",
-        "rsa-correlation-pearson",
-    ]
+def test_what_has_a_range_is_what_simulations_hold_to_it() -> None:
+    rows = json.loads(CALIBRATION.read_text(encoding="utf-8"))
+    for measure in layer_measures():
+        found = rows.get(f"ranges-{measure}", [])
+        assert has_range(measure) == (len(found) >= 12 and all(row["holds"] for row in found)), measure
 
 
 def test_what_features_explain_by_least_squares_on_the_pairs_that_stay() -> None:
