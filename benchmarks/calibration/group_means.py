@@ -125,7 +125,7 @@ ELSEWHERE = {
     ),
     "7 + 7 + 7 + 7 models, 6 dimensions, centres 1.0 apart": Scattered((7,) * 4, (1.0,) * 4, d=6, apart=1.0),
 }
-"""Drawn up after the reach of the upper end was chosen; those above showed that the one before was too short"""
+"""Drawn up after the reach of the upper end was chosen; those above had shown that it was too short"""
 
 
 def separation_of_groups(n: int, seed: int, *, about: Scattered, world: str) -> Claim:
